@@ -120,7 +120,7 @@ func PutURL(field []byte, s string) error {
 	return PutCString(field, s)
 }
 
-// What a policer takes: bytes per second, and bytes. As in dataplane/modules/meter/meter.c.
+// Limits of a policer: bytes per second, and bytes. As in dataplane/modules/meter/meter.c.
 const (
 	MostRate  = 1e12
 	MostBurst = 1 << 40

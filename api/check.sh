@@ -31,7 +31,7 @@ case "${1:-}" in
 	;;
 esac
 
-# The layout first: generated types would only keep what it refuses. Types take the longest.
+# The layout first: a refused layout needs no types. Types take the longest.
 python3 godefs.py "$tmp" layout digests
 if [ "$(head -n 1 "$tmp/layout")" = "$(head -n 1 released.txt)" ]; then
 	sort "$tmp/layout" >"$tmp/now"

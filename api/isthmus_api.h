@@ -42,7 +42,7 @@ enum api_type {
 	API_STATS = 7,
 	API_STREAM = 8, // api_stream_command -> api_status (start and stop of synth streams)
 	API_ABORT = 9, // empty -> api_status: forget the open transaction
-	// Empty -> api_event[] in replies without end: what is unacknowledged first; one subscriber at a time
+	// Empty -> api_event[] in replies without end: unacknowledged ones first; one subscriber at a time
 	API_SUBSCRIBE = 10,
 	API_ACKNOWLEDGE = 11, // api_acknowledge, on the subscribed connection; no reply
 	API_TRACE = 12, // api_trace, its keys, programs and frame -> api_trace_state
@@ -289,14 +289,14 @@ struct api_engine {
 	uint32_t max_handed_over; // packet buffers: on the way from worker to worker and from the control thread
 	uint32_t max_punted; // packet buffers: on the way to the control thread
 	uint32_t max_neighbours; // 0: 4096
-	uint32_t max_unresolved; // of them, those of one interface that do not answer (RFC 6583); 0: an eighth
+	uint32_t max_unresolved; // of one interface's silent ones (RFC 6583); 0: an eighth
 	uint32_t solicitation_rate; // ARP requests and neighbour solicitations for unknown hosts per second; 0: 1000
 	uint32_t max_events; // events that wait for an acknowledgement; 0: 65536
 	uint32_t event_rate; // unsolicited events of one kind per second, usage reports apart; 0: 10000
 	uint32_t buffer_seconds; // a packet waits for an idle UE, where the FAR does not say how long; 0: 60
 	uint32_t flow_rate; // new flows per second and worker; 0: no limit
 	uint32_t subscriber_flow_rate; // new flows per second and session; 0: no limit
-	uint32_t flow_idle; // seconds; a flow's entry without a packet goes after one to two times that; 0: 60
+	uint32_t flow_idle; // seconds; an unused flow's entry is removed after one to two times that; 0: 60
 	uint32_t flow_lifetime; // seconds, at most 15 times flow_idle; so old, an entry goes in any case; 0: no limit
 	uint32_t max_routes; // ROUTE objects, both families; 0: API_ROUTES
 	uint32_t channel_kib; // KiB of frames that wait for the control plane; 0: API_CHANNEL_KIB
@@ -557,7 +557,7 @@ struct api_instance {
 	struct api_address guard[API_INSTANCE_GUARDED];
 	// By QFI: 1 + DSCP of IP packets that leave by the instance without a tunnel, where the FAR has none; 0: kept
 	uint8_t qfi_dscp[64];
-	uint16_t mss; // as in api_session, of sessions whose packets come or leave by the instance
+	uint16_t mss; // as in api_session, for sessions whose packets enter or leave by the instance
 	uint16_t pad2;
 };
 
@@ -630,7 +630,7 @@ struct api_mirror {
 	uint16_t snap; // bytes of a copy at most; 0: whole
 	uint32_t sample; // one packet in so many; 0: all
 	uint32_t rate; // packets per second at most, all workers; 0: no limit
-	struct api_address ue; // sessions whose UE address lies in this prefix; family 0: any
+	struct api_address ue; // sessions whose UE address is in this prefix; family 0: any
 	struct api_address remote; // packets to or from these hosts; family 0: any
 	char instance[API_NAME]; // sessions with a rule that leads there, or a UE address there; empty: any
 	uint16_t ue_port[2], remote_port[2]; // low, high (inclusive); 0..65535 any
@@ -646,7 +646,7 @@ struct api_counter {
 	uint64_t bytes, packets; // watermarks; 0: none. Bytes of IP packets
 	uint32_t period; // seconds; 0: one without end
 	uint32_t each; // 1: a session counts by one of these at most
-	struct api_address ue; // sessions whose UE address lies in this prefix; family 0: any
+	struct api_address ue; // sessions whose UE address is in this prefix; family 0: any
 	char instance[API_NAME]; // sessions with a rule that leads there, or a UE address there; empty: any
 	uint32_t pad;
 };
@@ -686,7 +686,7 @@ struct api_line_range {
 	uint32_t flags; // API_LINE_*
 	uint32_t pad;
 };
-#define API_LINE_ONE 1u // a VLAN is one subscriber's, whatever its MAC addresses; else each of these is one
+#define API_LINE_ONE 1u // a VLAN is one subscriber's, with any MAC addresses; else each of these is one
 #define API_LINE_TRUSTED 2u // circuit ids are the access node's
 
 // ---- GTP-U paths ----------------------------------------------------------------------------------------------------
@@ -732,7 +732,7 @@ enum api_encap { API_ENCAP_NONE = 0, API_ENCAP_QINQ = 1, API_ENCAP_QINQ_PPPOE = 
 #define API_SDF_TOS 2u
 #define API_SDF_SPI 4u
 #define API_SDF_FLOW_LABEL 8u
-#define API_SDF_DENY 16u // "deny": a packet that matches is none of the PDR's, whatever later filters say
+#define API_SDF_DENY 16u // "deny": a packet that matches is none of the PDR's; later filters do not apply
 
 // One alternative of a PDR's filters; an IPFilterRule with lists of ports becomes several. The first match decides.
 struct api_sdf {
@@ -950,7 +950,7 @@ struct api_session {
 	uint8_t pad3[6];
 };
 #define API_MSS_PATH UINT16_MAX
-#define API_MSS_MIN 536u // RFC 9293 §3.7.1: what a host takes that says nothing
+#define API_MSS_MIN 536u // RFC 9293 §3.7.1: a host's default
 
 // ---- events ---------------------------------------------------------------------------------------------------------
 
@@ -1203,7 +1203,7 @@ struct api_trace_row {
 	uint16_t length; // bytes of data
 	uint64_t ns; // CLOCK_REALTIME
 	uint32_t ticks; // per packet of the stage's vector
-	uint32_t frame; // bytes that the frame had, DATA: what of it this is
+	uint32_t frame; // DATA: bytes of the frame; this row has a part
 	uint16_t of; // DATA: API_TRACE_RECEIVED, _INSIDE, _SENT
 	uint16_t outcome; // WENT: enum api_trace_outcome
 	uint32_t traces; // bits: those that follow it
@@ -1258,7 +1258,7 @@ struct api_frame_port {
 	char name[API_NAME];
 	uint8_t mac[6];
 	uint8_t pad[2];
-	uint8_t link_local[16]; // IPv6: what its subscribers know their router by, and ask for
+	uint8_t link_local[16]; // IPv6: the subscribers' router address, which they ask for
 };
 
 #define API_OFFLOAD_WHY 128
@@ -1463,7 +1463,7 @@ struct api_channel_row {
 	uint64_t refused; // up: the channel has no reader; down: not for an access port, or malformed
 };
 
-// What rules forwarded, gone sessions' included: each packet is in one row. Counts are some seconds old.
+// Packets forwarded by rules, including those of deleted sessions; each is in one row. Counts are some seconds old.
 struct api_traffic_row {
 	char instance[API_NAME]; // by which packets came; empty: none, or any
 	char dnn[API_NAME]; // of the session; empty: none

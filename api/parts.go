@@ -51,7 +51,7 @@ func Body[T any, P Row[T]](v *T) []byte {
 	return AppendRow[T, P](make([]byte, 0, PartRoom(int(unsafe.Sizeof(*v)), 1)), v)
 }
 
-// Part is one part of a body, in the sizes of who wrote it.
+// Part is one part of a body, in its writer's sizes.
 type Part struct {
 	Number      uint16
 	Size, Count int

@@ -23,7 +23,7 @@
 #define BUFFERS 16383
 #define FRAME_ROOM 9300
 #define QUEUE 8192 // frames on their way to a port, a power of two
-#define HELD_MS 300 // a frame held for a later one goes on unharmed when none comes for so long
+#define HELD_MS 300 // longest wait of a held frame for a later one; then it leaves undamaged
 #define ROW_FRAMES 3 // that overtake a reordered one
 #define SWAP_BYTES 4
 #define CUT_BYTES 4

@@ -20,7 +20,7 @@
 enum stage_wants {
 	STAGE_ALL, // fast paths that leave out its arc are closed
 	STAGE_SOME, // those of the full nodes, which sessions that it chooses take (rule/wish.h)
-	STAGE_NONE, // edges lead past it
+	STAGE_NONE, // packets of full nodes, of sessions that it chooses (rule/wish.h)
 };
 
 // A node on an arc. Order: `before` and `after` name other stages; otherwise the product's own first, then by name.
@@ -58,7 +58,7 @@ void arc_bypass_register(struct arc_bypass *b);
 
 // For core. Called once, by graph_register_nodes(). Returns 0, or -1 after a log line.
 int arcs_assemble(struct rte_node_register **node, uint32_t count);
-// Asks all stages what they want. Control thread, in a commit.
+// Reads all stages' wishes. Control thread, in a commit.
 void arcs_settle(void);
 extern uint32_t arcs_generation; // changes whenever edges do
 uint32_t arcs_link(struct rte_node *const *node); // all of one graph, in the register's order; returns the generation

@@ -101,7 +101,7 @@ static const char *pmd_of(const char *driver)
 	return strcmp(driver, "net_bond") == 0 ? "net_bonding" : driver;
 }
 
-// DPDK says EPERM (-1) of most failures: what is missing is looked for here.
+// DPDK returns EPERM (-1) for most failures: this finds the real cause.
 static int not_taken(const struct ethdev_source *source, const struct ethdev_handle *h, const char *args, int error,
 	const struct refusal *r)
 {
@@ -393,7 +393,7 @@ int ethdev_counts(struct ethdev *e, struct rte_eth_stats *s)
 	return error;
 }
 
-// The last made goes first: a bonding device gives its members back.
+// In reverse order: a bonding device releases its members.
 void ethdev_close(struct ethdev *e)
 {
 	while (e->handles > 0) {

@@ -59,7 +59,7 @@ static struct {
 		void (*lost)(void);
 	} number[MAX_NUMBERS];
 	uint16_t numbers;
-	// Reports of the running commit, and those whose client went away before it had them.
+	// Reports of the running commit, and those whose client left before it had them.
 	struct usage_rows {
 		struct api_usage *row;
 		uint32_t first, count, room; // those before `first` have been raised

@@ -36,7 +36,7 @@ uint16_t resume_register(const char *node);
 // Worker: hands a packet to another worker. Takes the edge that `resume` names there. Always consumes it. `order`:
 // the same for all packets that keep their order, below ORDERS.
 void worker_hand_over(struct worker *w, uint32_t to, uint16_t resume, uint16_t order, struct rte_mbuf *m);
-// The same of a frame that no node of the full ones has seen yet (packet.handed).
+// The same for a frame that passed no full node yet (packet.handed).
 void worker_hand_over_as_it_came(struct worker *w, uint32_t to, uint16_t resume, uint16_t order, struct rte_mbuf *m);
 // Worker: counts and frees a packet of its own where no edge leads to `drop`.
 void worker_drop(struct worker *w, struct rte_mbuf *m, const struct reason *r);
@@ -47,6 +47,6 @@ int nodes_io_start(void); // registers handover-rx, behind all other nodes
 void host_path_poll(void);
 int host_path_push(enum host_queue queue, struct rte_mbuf *m); // worker: 0, or -1 when the queue is full
 int inboxes_crowded(void); // more than half of one is taken
-void worker_give_all(struct worker *w); // what it hands over goes to its owners: at the end of each walk
+void worker_give_all(struct worker *w); // sends handed-over packets to their owners: at the end of each walk
 
 #endif

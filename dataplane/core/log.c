@@ -16,7 +16,7 @@ static const char *const secondary[] = {"tap_mp_", "mp action callback", "IPC ca
 int core_logtype;
 RTE_LOG_REGISTER_DEFAULT(core_logtype, NOTICE)
 
-// Of what writes it, the stream's lock lets one at a time.
+// The stream's lock admits one writer at a time.
 static struct {
 	const char *program;
 	int begun; // the last text had no end of its line

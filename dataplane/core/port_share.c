@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LENT 8192 // buffers of the process; what is not in one is copied into one
+#define LENT 8192 // buffers of the process; other packets are copied into one
 #define RING 1024 // preset of queue_size
 #define L2_ROOM 26 // Ethernet, two tags and FCS
 #define POLL_MS 5

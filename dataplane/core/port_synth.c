@@ -224,7 +224,7 @@ static void keep_wrong(struct stream *s, const uint8_t *frame, uint32_t length, 
 
 static int frame_differs(const struct stream *s, const struct port *entered, const uint8_t *frame, uint32_t length)
 {
-	// Cross-connected ports do no gateway work: what leaves is what entered.
+	// Cross-connected ports do no gateway work: output equals input.
 	const struct synth_template *t = entered != NULL && entered->xconnect != PORT_NONE ? &s->in : &s->out;
 	uint32_t payload = s->want.size[0] - s->in.want.length;
 	struct synth_tag tag;
@@ -257,7 +257,7 @@ static void check(struct stream *s, struct stream_worker *l, struct port *p, str
 	}
 }
 
-// As a NIC driver's transmit path with MBUF_FAST_FREE where it may: one segment, one owner, our pool.
+// Like a NIC driver's transmit path with MBUF_FAST_FREE: one segment, one owner, our pool.
 static inline void give_back(struct rte_mempool *pool, struct rte_mbuf **pkts, uint16_t n)
 {
 	uint16_t plain = 0;
@@ -502,7 +502,7 @@ static int stream_verify(const char *key, const void *body, uint32_t length)
 	return stream_check(key, body);
 }
 
-// Only ports are asked about: sessions come and go beside streams by the thousand.
+// Only ports are counted: sessions come and go by the thousand beside streams.
 static int counts(uint32_t kind)
 {
 	return kind != API_PORT;

@@ -26,7 +26,7 @@ int replay_output(const char *port, const char *name, FILE *f);
 // hour for the gateway; output stamps follow those of the input. While the gateway holds packets, the clock takes small
 // steps: at most `steps` in all and a minute of each pause.
 void replay_run(uint32_t steps);
-int replay_close(void); // closes and forgets all captures; -1: one of what left could not be written
+int replay_close(void); // closes and forgets all captures; -1: some output could not be written
 
 int replay_main(int argc, char **argv); // the command
 

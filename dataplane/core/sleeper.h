@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 struct sleeper {
-	uint32_t listening; // 1: who gives something must wake it; the first who does clears it
+	uint32_t listening; // 1: a giver must wake it; the first to do so clears it
 	int event; // eventfd
 } __rte_cache_aligned;
 

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #define MAX_CLIENTS 16
-#define MAX_STRANGERS 4 // of them without a HELLO that was accepted: the next one takes the place of the first
+#define MAX_STRANGERS 4 // of them without an accepted HELLO: the next one replaces the first
 #define STRANGER_BODY (64u << 10) // bytes of a message of theirs
 #define VISIT_NS 1000000ull // of all clients together
 #define READ_BYTES (64u << 10) // at once

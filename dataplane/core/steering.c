@@ -50,7 +50,7 @@ static const struct rule access_rules[][RULES] = {
 		{{RTE_FLOW_ITEM_TYPE_ETH, RTE_FLOW_ITEM_TYPE_VLAN, RTE_FLOW_ITEM_TYPE_VLAN}, RTE_ETH_RSS_VLAN, 0}},
 };
 
-// A rule as it is handed over; what it points to is in it.
+// A rule with all that it points to.
 struct words {
 	struct rte_flow_attr attr;
 	struct rte_flow_item item[ITEMS];

@@ -25,27 +25,22 @@ struct trace_text {
 void trace_say(struct trace_text *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void trace_say_address(struct trace_text *to, uint8_t version, const uint8_t *address);
 
-// What a node says of a packet. Worker, inside a walk; only for marked packets.
+// A node's words about a packet. Worker, inside a walk; only for marked packets.
 struct trace_stage {
 	const char *node;
-	// Before the node sees it; all that can be said where the packet does not go on.
+	// Before the node sees it; complete if the packet does not go on.
 	void (*before)(struct trace_text *to, struct worker *w, struct rte_mbuf *m);
 	// Behind the node, of a packet that went on (to `next`, a node's name).
 	void (*after)(struct trace_text *to, struct worker *w, struct rte_mbuf *m, const char *next);
 	// For a hypothetical packet, which the node does not see. Writes what the node would do, changes only the
 	// packet, and returns the edge that it takes, TRACE_ENDS or TRACE_LOST.
 	int (*foresee)(struct trace_text *to, struct worker *w, struct rte_mbuf *m);
-	uint8_t single; // what it decides about a packet depends on those before it in the vector (node_each() runs it)
+	uint8_t single; // its decision depends on earlier packets of the vector (node_each() runs it)
 	uint8_t pure; // it may see hypothetical packets, of which it changes nothing but them (trace_is_hypothetical())
 	uint8_t inside; // behind it the packet is without the encapsulation that it came with
 	uint8_t fast; // a fast path, which leaves marked packets and those behind them to the edge `full`
 	rte_edge_t full;
-	enum {
-		TRACE_GOES,
-		TRACE_SENDS,
-		TRACE_DROPS,
-		TRACE_PUNTS
-	} end; // what has become of a packet that does not go on
+	enum { TRACE_GOES, TRACE_SENDS, TRACE_DROPS, TRACE_PUNTS } end; // fate of a packet that does not go on
 	struct trace_stage *next;
 };
 
@@ -66,7 +61,7 @@ void trace_entry_register(enum api_role role, const char *node);
 #define TRACE_KEYS 1u // one of the keys is the packet's, or there are none
 #define TRACE_ALL 2u // and one of the programs takes it
 
-// Who chooses packets: keys and programs of a trace. From a constructor; one.
+// Chooses packets: keys and programs of a trace. From a constructor; one.
 struct trace_filter;
 struct trace_chooser {
 	// Returns 0 and *to, or a positive errno after object_error(). Control thread.

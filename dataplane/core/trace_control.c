@@ -455,7 +455,7 @@ static int give_queued(struct trace *tr, struct stats_sink *to)
 	return 0;
 }
 
-// Places: the queue, then a ring each behind RING_PLACES rows, then what came into the queue meanwhile.
+// Places: the queue, then each ring behind RING_PLACES rows, then new rows of the queue.
 uint64_t trace_rows(uint32_t number, enum api_trace_end end, uint64_t place, struct stats_sink *to)
 {
 	uint64_t most = end == API_TRACE_RUNS ? TRACE_ROWS_OF_POLL : TRACE_ROWS;

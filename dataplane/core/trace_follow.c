@@ -100,7 +100,7 @@ static void enter(
 	trace_record(t, w, trace_number(pkt), by, &row);
 }
 
-// Those among n <= 64 frames that one of the traces may follow: bits.
+// Bits of those of n <= 64 frames that a trace may follow.
 static uint64_t candidates(uint8_t among, void *const *mbufs, uint32_t n)
 {
 	uint64_t may = 0;
@@ -271,7 +271,7 @@ static uint16_t run_fast(struct tracer *t, struct worker *w, const struct trace_
 	uint16_t before[TRACE_EDGES] = {0}, from = full->idx;
 
 	note_edges(node, before);
-	// Now, since the node may give objs away; behind what it leaves itself, afterwards.
+	// Before the node, which may change objs; packets that leave() removed come afterwards.
 	uint16_t kept = leave(t, w, nt, graph, node, objs, n);
 	node->idx = kept;
 	if (kept > 0)
@@ -315,7 +315,7 @@ static void end(struct tracer *t, const struct worker *w, const struct rte_node 
 	trace_record(t, w, p->number, p->traced, &row);
 }
 
-// What the node itself would do to a hypothetical packet. The packet is consumed, or goes on.
+// Effect of the node on a hypothetical packet, which is consumed or goes on.
 static void foresee(struct tracer *t, struct worker *w, const struct trace_node *nt, struct rte_graph *graph,
 	struct rte_node *node, struct trace_packet *p)
 {

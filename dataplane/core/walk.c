@@ -69,7 +69,7 @@ static inline void note_stall(struct worker *w, uint64_t ticks)
 static void wake_up(struct worker *w)
 {
 	__atomic_store_n(&w->asleep, 0, __ATOMIC_SEQ_CST);
-	// As control_synchronize() has its own: it saw us asleep, or we see what it published.
+	// Pairs with the fence of control_synchronize(): it saw us asleep, or we see its publications.
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 

@@ -62,7 +62,7 @@ uint64_t worker_step_back(struct worker *w, uint64_t tsc)
 {
 	uint64_t ahead = __atomic_load_n(&worker_clock_ahead, __ATOMIC_RELAXED), want = w->now - tsc;
 
-	// Another thread may have seen less of it, or more.
+	// Another thread may have seen a smaller or larger step.
 	while (want - ahead > w->tsc_hz / 1000 && (int64_t)(want - ahead) > 0 &&
 		!__atomic_compare_exchange_n(&worker_clock_ahead, &ahead, want, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;

@@ -79,7 +79,7 @@ struct worker {
 	uint64_t flow_inserts, flow_evictions, flows, handed_over;
 	uint64_t sessions; // owned; written by the control thread
 	uint32_t linked; // arcs_generation of its graph
-	// Next ones of IPv4 packets that we make, by worker_identify(), and what is between two of them.
+	// Next identifications of our IPv4 packets, by worker_identify(), and the step between two.
 	uint16_t identification_step, identification[IDENTIFICATIONS];
 } __rte_cache_aligned;
 
@@ -158,7 +158,7 @@ extern struct sleeper control_sleeper; // of the control thread; workers that le
 struct engine_mode {
 	int threads;
 	uint64_t virtual_now; // of the TSC, ticks; used when threads == 0
-	uint64_t stepped; // ticks of it that the control thread's clock has not seen, which does not step; may wrap
+	uint64_t stepped; // ticks of steps that the control thread's clock, which does not step, did not see; may wrap
 };
 extern struct engine_mode engine_mode;
 

@@ -133,7 +133,7 @@ uint32_t egress_send_neighbour_answers(struct egress *l);
 void egress_end(struct egress *l); // gives back what is pending
 // How many packets a pacer with a limit owes from its begin until `now`; 0 without a limit.
 uint64_t pacer_target(const struct pacer *p, uint64_t now);
-// Whether less than `part` of what was owed until `end` was sent; one packet is rounding.
+// Whether less than `part` of the packets owed until `end` was sent; one packet is rounding.
 bool pacer_fell_behind(const struct pacer *p, uint64_t end, double part);
 // How many packets are due, at most BURST.
 uint32_t pacer_due(struct pacer *p, uint64_t now);

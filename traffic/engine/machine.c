@@ -100,7 +100,7 @@ static void chain(uint32_t sixteens)
 #define READINGS 200
 #define DISTANCE_SECONDS 0.03
 
-// A line that two threads write in turn: odd numbers by one, even ones by the other.
+// A line that two threads write in turn: odd numbers by one, even by the other.
 struct volley {
 	uint32_t turn __attribute__((aligned(64)));
 	uint32_t stop;

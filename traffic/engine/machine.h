@@ -11,7 +11,7 @@ struct machine_sample {
 	uint64_t steal, total; // clock ticks of the CPUs asked for (/proc/stat)
 	uint64_t switches; // involuntary context switches of the threads asked for (/proc/PID/task/TID/status)
 };
-// cpus 0: all CPUs. Reads what it can; what cannot be read stays 0.
+// cpus 0: all CPUs. Unreadable values stay 0.
 void machine_sample(const uint16_t *cpu, uint32_t cpus, const pid_t *tid, uint32_t tids, struct machine_sample *s);
 double machine_steal(const struct machine_sample *a, const struct machine_sample *b); // part of the time between
 // Estimates the core's clock in GHz by a chain of dependent additions (about 2 ms).

@@ -141,7 +141,7 @@ static bool good_solicitation(const uint8_t *ip, uint16_t bytes, const uint8_t *
 	return true;
 }
 
-// RFC 4861 §7.2.4; who asks from the unspecified address is answered at ff02::1, unsolicited.
+// RFC 4861 §7.2.4; a question from the unspecified address is answered to ff02::1, unsolicited.
 static uint16_t answer_nd(const struct job_port *p, const uint8_t mac[6], const uint8_t *frame, uint16_t header,
 	uint16_t length, uint8_t *to, uint16_t room)
 {

@@ -72,7 +72,7 @@ static inline bool lines_differ(const uint8_t *frame, const uint8_t *row, const 
 	return !line_is_zero(&sum);
 }
 
-// Payloads, in whole lines with the last one overlapping, or in words; short ones byte by byte.
+// Compares payloads in whole lines, the last one overlapping, or in words; short ones byte by byte.
 static inline bool bytes_differ(const uint8_t *a, const uint8_t *b, uint32_t n)
 {
 	line sum = {0};

@@ -127,7 +127,7 @@ static uint16_t transmit(struct egress *l, struct rte_mbuf **m, uint16_t n)
 	return port_send(l->port, l->queue, m, n);
 }
 
-// What the link did not take: lost, or with an unlimited rate kept for the next visit.
+// Packets refused by the link: lost, or with an unlimited rate kept for the next visit.
 static void left_over(struct egress *l, struct rte_mbuf **m, struct sender **from, uint16_t n, bool keep)
 {
 	if (keep) {

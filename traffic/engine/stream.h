@@ -32,7 +32,7 @@ struct header_field {
 	uint64_t each, wrap; // 2^64 / each and / count, rounded up; 0: by 1
 	uint32_t sums;
 	struct {
-		uint16_t index, add; // what k = 1 adds to a checksum, modulo 65535; those that it changes
+		uint16_t index, add; // added to a checksum by k = 1, modulo 65535; the checksums that it changes
 	} sum[TEMPLATE_SUMS];
 };
 
@@ -179,7 +179,7 @@ struct check {
 	uint64_t stray; // of all trials together: they come between two as well
 };
 
-// Asks for what check_frame() will read of a packet's flow.
+// Prefetches what check_frame() reads of a packet's flow.
 static inline void check_prefetch(const struct check *c, const uint8_t *frame, uint16_t length)
 {
 	struct tag tag;

@@ -19,7 +19,7 @@
 #define ANSWERS 1024
 #define PLACES_MAX (1u << 17) // two streams of any shares fit exactly
 #define DECODE_EVERY 1021 // a prime: streams that take turns are all looked at
-#define XDP_RINGS 8192 // buffers that net_af_xdp takes for its fill and completion rings, whatever was asked for
+#define XDP_RINGS 8192 // buffers that net_af_xdp always takes for its fill and completion rings
 
 static bool is_link(const struct job_port *p)
 {

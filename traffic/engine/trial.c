@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One trial: set the rates, send for a while, wait for what is under way, reconcile.
+// One trial: set the rates, send for a while, wait for packets in flight, reconcile.
 #include "core/ethdev.h"
 #include "traffic/engine/engine.h"
 #include <math.h>
@@ -16,8 +16,8 @@
 #define LIMITED 0.995 // of the rate asked for
 #define SWITCHES                                                                                                       \
 	2000 // involuntary ones per second of a pinned thread, above which a trial counts as disturbed; on a small machine
-// the control threads of gateway and tester take the CPU for microseconds a thousand times a second, and the pauses
-// say the rest
+// the control threads of gateway and tester take the CPU for microseconds a thousand times a second; pauses count the
+// rest
 #define GAP_MIN 50e-6 // seconds; shorter pauses are part of life
 // A virtual machine's CPUs move. In different parts of the processor, a cache line between them takes six times as
 // long, and so does a link over shared memory. FAR times the nearest distance is far.

@@ -222,7 +222,7 @@ struct wrong_frame {
 	uint8_t frame[JOB_WRONG_BYTES], expected[JOB_WRONG_BYTES]; // the beginning of both
 };
 
-// Of one stream and one trial. sent = received + lost; received counts each packet once.
+// Of one stream and one trial: sent = received + lost; received counts each packet once.
 struct stream_count {
 	uint64_t sent, sent_bytes; // offered to the link; L2 bytes with FCS
 	uint64_t refused; // of `sent`: the link's transmit queue was full, so the packet was lost at the gateway's door

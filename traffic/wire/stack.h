@@ -42,7 +42,7 @@ enum field_role {
 	ROLE_CHECKSUM,
 	ROLE_TPID, // stands in the type of the layer before
 	ROLE_PORT, // 2152 before GTP-U (TS 29.281 §4.4.2), else its preset
-	ROLE_FLAGS, // of GTP-U: version 1, and E, S, PN by what the profile gives
+	ROLE_FLAGS, // of GTP-U: version 1, and E, S, PN as the profile needs
 	ROLE_EXTENSION, // type of the first GTP-U extension header
 };
 struct field_form_of {

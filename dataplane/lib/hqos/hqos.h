@@ -34,7 +34,7 @@ struct hqos;
 // to that, since a worker does not poll more often.
 struct hqos_params {
 	const struct api_scheduler *scheduler;
-	uint32_t worker; // take only the subports of this worker; HQOS_ALL_WORKERS: take all
+	uint32_t worker; // only the subports of this worker; HQOS_ALL_WORKERS: all
 	int socket; // NUMA node of the memory, or SOCKET_ID_ANY
 	uint64_t rate; // of the port, this instance's share of it; 0: scheduler->rate
 	uint64_t burst; // of the port, bytes; 0: one millisecond at `rate`

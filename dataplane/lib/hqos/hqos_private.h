@@ -230,7 +230,7 @@ void level_raise(struct hqos *h, uint32_t pipe, uint32_t length);
 
 // hqos_serve.c
 
-// Takes the first packet out of a queue that has one.
+// Takes the first packet out of a queue that is not empty.
 struct rte_mbuf *pop_queue(struct hqos *h, struct subport *sp, struct pipe *p, uint32_t q);
 
 // Puts a pipe that holds packets and is neither active nor parked where it belongs: active, parked or waiting.

@@ -90,7 +90,7 @@ static void park(struct hqos *h, uint32_t index, uint64_t until)
 	struct pipe *p = &h->pipe[index];
 	struct pipe_queues *w = queues_of(h, p);
 	uint64_t tick = (until + (1u << SLOT_SHIFT) - 1) >> SLOT_SHIFT;
-	// Beyond the wheel's reach: the pipe comes out at the end of it and is parked again.
+	// Beyond the wheel's range: the pipe leaves at its end and is parked again.
 	tick = RTE_MIN(tick, h->wheel_tick + SLOTS - 1);
 	w->slot = tick % SLOTS;
 	p->state = PARKED;
@@ -282,7 +282,7 @@ static inline void prefetch_round(const struct hqos *h, const struct pipe *p)
 	rte_prefetch0(&queues_of(h, two)->queue[API_TRAFFIC_CLASSES - 1]); // best effort
 }
 
-// The turn, or what is left of it, of the first pipe in a subport's round.
+// The turn, or its rest, of the first pipe in a subport's round.
 static uint32_t serve_pipe(struct hqos *h, struct subport *sp, struct rte_mbuf **out, uint32_t room)
 {
 	uint32_t index = sp->active.head, count = 0;

@@ -15,7 +15,7 @@
 #define SHARE_GUARD 4096 // readable bytes behind the last buffer: frames are read in whole lines
 #define DESCRIPTOR_HOME (1u << 31)
 
-// What one side writes and the other may only read. Indices count up for ever.
+// Written by one side, read-only for the other. Indices count up for ever.
 struct outbox {
 	uint32_t sent __rte_cache_aligned; // frames in frame[]
 	uint32_t taken __rte_cache_aligned; // frames of the other side's that it needs no more in the other's frame[]
@@ -100,9 +100,9 @@ void buffers_forget(struct buffers *b);
 // peer.c
 struct peer *peer_join(struct share_link *l, int memory, const struct buffers *theirs);
 void peer_end(struct peer *p, const char *why);
-void peer_reap(struct peer *p); // of an ended session: gives back and takes back what can be
+void peer_reap(struct peer *p); // of an ended session: gives and takes back all possible buffers
 void peer_forget(struct peer *p); // at once, as when the process dies
-// session.c: closes the socket, and what belongs to one connection
+// session.c: closes the socket and all of its connection
 void link_drop(struct share_link *l);
 // link.c: takes back all that a session has of ours; returns how many
 uint32_t lent_sweep(struct share *s, uint8_t number);

@@ -121,7 +121,7 @@ uint32_t lent_sweep(struct share *s, uint8_t number)
 	return swept;
 }
 
-// One descriptor, read once. Returns NULL, and takes nothing, when it breaks a rule.
+// Reads one descriptor once. Returns NULL, and takes nothing, when it breaks a rule.
 static inline struct rte_mbuf *accept_frame(struct share_link *l, struct peer *p, uint64_t descriptor)
 {
 	struct share *s = l->share;

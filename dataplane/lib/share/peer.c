@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions with other processes: their buffers, and whose is what when one is over.
+// Sessions with other processes: their buffers, and each buffer's owner at the end.
 #include "share/inside.h"
 #include "share/rights.h"
 #include <poll.h>

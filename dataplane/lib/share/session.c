@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define BYTES_MIN 512
-#define SILENCE_NS 1000000000u // who says nothing for so long is not waited for
+#define SILENCE_NS 1000000000u // longest wait for a silent peer
 
 enum { MEMORY, OUTBOX, LIFELINE, FILES };
 
@@ -229,7 +229,7 @@ static void poll_link(struct share_link *l)
 
 void share_poll(struct share *s)
 {
-	// First who has gone: a process that comes again is none of its old session.
+	// Ended sessions first: a restarted process is not of its old session.
 	for (int up = 1; up >= 0; up--)
 		for (uint32_t i = 0; i < SHARE_LINKS; i++)
 			if (s->link[i] != NULL && (s->link[i]->peer != NULL) == up)

@@ -33,7 +33,7 @@ struct share_want {
 struct share_link_want {
 	const char *name; // for messages
 	const char *path; // of the Unix socket
-	bool server; // listens, one client at a time; a client asks again until it is served
+	bool server; // listens, one client at a time; a client retries until it is served
 	uint32_t ring; // frames under way: a power of two
 	uint16_t headroom; // of received frames; one with less is copied
 	// For frames that are copied on reception; its private_size is that of all received mbufs
@@ -49,7 +49,7 @@ struct share_counters {
 struct share *share_new(const struct share_want *want, char *error, size_t n);
 // The mbufs of the buffers that are lent: a frame in one of them is sent without a copy. They look direct (README.md).
 struct rte_mempool *share_pool(struct share *s);
-// Takes back what is lent: the process ends, or no link was ever opened.
+// Reclaims lent buffers: the process ends, or no link was ever opened.
 void share_free(struct share *s);
 struct share_link *share_open(struct share *s, const struct share_link_want *want, char *error, size_t n);
 void share_close(struct share_link *l); // no thread is in share_rx() or share_tx() of it

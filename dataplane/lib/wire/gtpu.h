@@ -78,7 +78,7 @@ static inline enum gtpu_status gtpu_parse(const uint8_t *p, uint32_t available, 
 	out->header_length = GTPU_HEADER;
 	if ((p[0] & 7) == 0)
 		return GTPU_OK;
-	// What 5G sends with nearly every packet: one container of four bytes without optional parts.
+	// 5G's usual form: one container of four bytes without optional parts.
 	if (__builtin_expect((p[0] & 7) == 4 && available >= GTPU_HEADER_CONTAINER && total >= GTPU_HEADER_CONTAINER &&
 				     p[11] == GTPU_EXT_PDU_SESSION && p[12] == 1 && (p[13] & 0xef) == 0 && p[15] == 0 &&
 				     (p[14] & 0x80) == 0 && !(p[13] >> 4 == GTPU_PDU_UL && p[14] & 0x40),

@@ -7,7 +7,7 @@
 
 #define TCP_HEADER 20
 #define TCP_SYN 2u // of octet 13
-// What goes off an MTU, options not counted (RFC 6691 §2).
+// Subtracted from an MTU, options not counted (RFC 6691 §2).
 #define TCP_OVER_IP4 40u
 #define TCP_OVER_IP6 60u
 

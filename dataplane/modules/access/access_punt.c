@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// access-punt: what access ports have for the control plane, as much of it as the limits allow.
+// access-punt: packets of access ports for the control plane, within the limits.
 #include "core/control.h"
 #include "core/port.h"
 #include "core/trace.h"

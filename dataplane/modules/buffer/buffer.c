@@ -28,8 +28,8 @@ DROP_REASON(drop_notified, "buffer-not-kept",
 enum { EDGE_UPLINK, EDGE_DOWNLINK, EDGE_DUPLICATE, EDGE_REDIRECT, EDGE_DROP, EDGE_COUNT };
 #define EDGE_HELD EDGE_COUNT
 
-#define RELEASE_WALK 1024 // packets let go in one walk, and the rest of one session's
-#define HELD_PACKETS 1024 // of a session, while newer ones queue up behind those that leave
+#define RELEASE_WALK 1024 // packets released in one walk, plus the rest of one session's
+#define HELD_PACKETS 1024 // of a session, while newer ones queue behind the leaving ones
 
 #define NEXT_NODES                                                                                                     \
 	{                                                                                                              \
@@ -379,7 +379,7 @@ static uint32_t take_commands(struct worker *w, struct rte_graph *graph, struct 
 		struct place *p = &buffer_tables.place[session];
 
 		b->todo = p->next;
-		// From here on the control thread may list it again; what it published before is seen below.
+		// From here on the control thread may list it again; its earlier publications are seen below.
 		__atomic_store_n(&p->next, PLACE_IDLE, __ATOMIC_SEQ_CST);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		count += 1 + session_changed(w, graph, node, session);

@@ -27,7 +27,7 @@ static struct {
 		uint32_t next; // session; SESSION_NONE at the end
 	} * of; // by session
 	uint32_t first, last;
-	uint32_t unseen; // sessions whose place.unnotified is still to be looked at, the last ones first
+	uint32_t unseen; // sessions whose place.unnotified must still be checked, the last ones first
 } own = {.first = SESSION_NONE, .last = SESSION_NONE};
 
 static uint16_t pdr_of(uint64_t argument)

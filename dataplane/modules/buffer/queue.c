@@ -134,7 +134,7 @@ void queue_append(struct worker *w, struct queue *q, struct rte_mbuf *m, struct 
 	hold_add(w, &buffer_holder, m->nb_segs);
 }
 
-// Takes out the packet behind `before`; NULL: the first one.
+// Removes the packet behind `before`; NULL: the first one.
 static struct rte_mbuf *take(struct worker *w, struct queue *q, struct rte_mbuf *before)
 {
 	struct rte_mbuf **link = before == NULL ? &q->first : &waiting_of(before)->next, *m = *link;
@@ -155,7 +155,7 @@ struct rte_mbuf *queue_pop(struct worker *w, struct queue *q)
 	return q->first == NULL ? NULL : take(w, q, NULL);
 }
 
-// Looked for only where there is one, which then goes: what looking costs, many packets have paid.
+// Searched only if there is one, which is then removed: many packets share the search's cost.
 struct rte_mbuf *queue_yield(struct worker *w, struct queue *q, uint8_t precedence)
 {
 	struct rte_mbuf *before = NULL, *found = NULL, *behind = NULL;

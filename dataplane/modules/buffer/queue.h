@@ -23,7 +23,7 @@
 #define WHEEL_MS 4u // of a slot
 #define NOTICES 4
 #define RETRY_MS 10u // until the control thread is notified again when its ring was full
-#define PARTIES 64 // associations with packets that wait on one worker; further ones share the last place
+#define PARTIES 64 // associations with waiting packets on one worker; further ones share the last place
 #define RANKS 256 // queues of that many buffers and more are equal
 
 // A waiting packet: replaces the session view, because a rule is valid in one walk only.
@@ -49,7 +49,7 @@ struct notice { // that the control plane is to be notified of a packet, later
 	uint8_t qfi, dscp;
 };
 
-// What waits for one session, in the order of arrival.
+// Waiting packets of one session, in the order of arrival.
 struct queue {
 	struct rte_mbuf *first, *last;
 	uint64_t due; // ms; when something expires or is to be notified
@@ -154,7 +154,7 @@ int queue_event_of(struct api_event *e, uint32_t session, uint64_t argument);
 // DOWNLINK_DATA (pending.c): a worker notifies of the first packet of a PDR; the event is raised, now or as soon as one
 // is accepted.
 void pending_data(uint32_t worker, uint32_t session, uint64_t argument);
-void pending_lost(void); // some workers found their rings full: place.unnotified says what they had to report
+void pending_lost(void); // some workers found their rings full: place.unnotified has their reports
 int pending_start(uint32_t sessions);
 
 // A worker that was notified of the session looked: where the queue is another worker's, that one is notified.

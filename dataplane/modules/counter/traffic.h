@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rules forwarded, by network instance, DNN and QFI. All of it is the control thread's.
+// Traffic forwarded by rules, by network instance, DNN and QFI. Control thread.
 #ifndef COUNTER_TRAFFIC_H
 #define COUNTER_TRAFFIC_H
 

@@ -353,7 +353,7 @@ static inline const uint8_t *find_key(const struct acl *a, const struct rte_mbuf
 	return copy_key(a, m, p, l, key, verdict);
 }
 
-// Packets of one IP version, gathered for one call of rte_acl.
+// Packets of one IP version for one call of rte_acl.
 struct batch {
 	const uint8_t *key[ACL_VECTOR];
 	uint32_t result[ACL_VECTOR];

@@ -61,7 +61,7 @@ RTE_INIT(firewall_resume)
 		fronts[i].resume = resume_register(fronts[i].node);
 }
 
-// What the fields of an access header or F-TEID are, whatever else its view holds.
+// Scope by the fields of an access header or F-TEID.
 static struct follow_scope scope_of(const struct front *f, struct rte_mbuf *m)
 {
 	struct follow_scope s = follow_instance(packet_of(m)->instance);
@@ -154,7 +154,7 @@ static __rte_always_inline uint16_t process(struct rte_graph *graph, struct rte_
 	return n;
 }
 
-// Packets that come into one instance after each other have one list. At most NODE_CHUNK.
+// Consecutive packets into one instance share a list. At most NODE_CHUNK.
 static void filter_instances(void **objs, uint16_t n, rte_edge_t *next, const struct front *f)
 {
 	for (uint16_t from = 0, to; from < n; from = to) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What makes a packet an example: what core-input, ip-input and gtpu-input look up.
+// Makes a packet an example: the look-ups of core-input, ip-input and gtpu-input.
 #include "flow/example.h"
 #include "core/port.h"
 #include "firewall/firewall.h"

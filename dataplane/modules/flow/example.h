@@ -36,7 +36,7 @@ enum {
 };
 static_assert((BY_ROUTE & BY_TUPLE) == 0, "asked for with &");
 
-#define USER_EXTERNAL 4 // NAT44 gives the packet, which is to an external address, the inside one (flow/mapping.h)
+#define USER_EXTERNAL 4 // to an external address: NAT44 gives the packet the inside one (flow/mapping.h)
 
 // Of the user's packet and of the container that it came in.
 struct user_head {
@@ -73,7 +73,7 @@ struct example {
 };
 
 struct examples {
-	// Those of one GTP-U header, of a tunnel endpoint, and of all else with that Ethernet header.
+	// Examples of one GTP-U header, of a tunnel endpoint, and of all else with that Ethernet header.
 	struct example plain[EXAMPLES], tunnel[EXAMPLES], wide[EXAMPLES];
 	uint8_t plains, tunnels, wides, looks;
 };

@@ -80,7 +80,7 @@ static void fill(struct rule_state *s, const struct rule *r)
 	s->bits |= RULE_STATE_LOOK; // last: the control thread may have written the word
 }
 
-// Of an endpoint or instance, whose key leads to another worker with `elsewhere`, which the index says.
+// Of an endpoint or instance; with `elsewhere` the index leads to another worker.
 static void note_habit(int16_t *habit, int has, int elsewhere)
 {
 	int now = *habit + (has ? 1 : -FLOW_HABIT_BREACH);
@@ -89,7 +89,7 @@ static void note_habit(int16_t *habit, int has, int elsewhere)
 	*habit = (int16_t)RTE_MIN(now, FLOW_HABIT_MOST);
 }
 
-// Where the key leads to, and what packets may expect of such keys.
+// Stores where the key leads, and the habits of such keys.
 static void note(const struct worker *w, uint64_t key, uint32_t to)
 {
 	uint32_t *slot = flow_slot(w, key), elsewhere = to & FLOW_ELSEWHERE;
@@ -119,7 +119,7 @@ static void learn(struct worker *w, uint64_t key, const struct rule *r)
 	publish(r, keep);
 }
 
-// A word that leads to a live state stays: two keys with one word would take turns.
+// A word that leads to a live state stays: two keys with one word would alternate.
 void flow_note_owner(struct worker *w, uint64_t key, uint32_t owner)
 {
 	uint32_t at = *flow_slot(w, key), word = flow_elsewhere(key, owner);
@@ -224,7 +224,7 @@ static void put(struct worker *w, const struct engine_flow *f)
 		keep(w, f);
 }
 
-// Packets of the rule take the full nodes from now on, until one is put again.
+// Packets of the rule take the full nodes until an entry is put again.
 static void forget(const struct rule *r)
 {
 	__atomic_store_n(&rule_state_of(r)->key, 0, __ATOMIC_RELEASE);

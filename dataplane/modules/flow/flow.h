@@ -15,7 +15,7 @@
 #include "route/route.h"
 #include "rule/tables.h"
 
-// What a rule may have: all else takes the full nodes.
+// Allowed flags of a rule: all else takes the full nodes.
 #define FLOW_RULE_FLAGS                                                                                                \
 	(RULE_FORWARD | RULE_UE4 | RULE_UE6 | RULE_UPLINK | RULE_NOTIFY | RULE_FURTHER_METERS | RULE_SEVERAL_PDRS)
 

@@ -99,7 +99,7 @@ static __rte_noinline void read_block(
 	}
 }
 
-// What is good and has no entry may be of a subscriber who lives on another worker.
+// Good packets without an entry may be of a subscriber on another worker.
 static __rte_noinline void find_with_owners(
 	struct walk *k, struct parsed *parsed, struct tuple_lookup *tuple, uint16_t n)
 {

@@ -22,7 +22,7 @@ const uint8_t *flow_destination(const struct parsed *l, const uint8_t *ip);
 // The same of the 5-tuple of a plain packet with USER_EXTERNAL.
 void flow_tuple_inside(const struct parsed *l, struct tuple *t);
 
-// Those whose entry was found: to the UE, or not plain.
+// Packets whose entry was found: to the UE, or not plain.
 void flow_entered(struct parsed *parsed, uint16_t n);
 
 // Plain packets from subscribers, of a block: parsed.nat of those that are translated, parsed.slot of the mapping.

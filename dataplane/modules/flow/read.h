@@ -135,7 +135,7 @@ static __rte_always_inline int read_ip(struct ip_info *info, const uint8_t *ip, 
 	       ip_transport_parse(ip, rest, info) == IP_OK;
 }
 
-// A SYN whose MSS may have to be lowered. Lanes leave it to who looks closer.
+// A SYN whose MSS may have to be lowered. Lanes leave it to the closer check.
 static inline int is_limited(
 	const struct walk *k, const struct parsed *l, const uint8_t *ip, const struct ip_info *info)
 {
@@ -211,7 +211,7 @@ static __rte_always_inline int read_good(const struct walk *k, struct parsed *l,
 	return !unlikely(k->drop_gtpu) || ip[9] != IP_PROTOCOL_UDP || load16(ip + IP4_HEADER + 2) != GTPU_PORT;
 }
 
-// What ip-input and gtpu-input check and the example does not say.
+// Checks of ip-input and gtpu-input that the example does not cover.
 static __rte_always_inline void read_plain(
 	struct walk *k, struct parsed *l, const struct example *e, const struct rte_mbuf *m, uint32_t total)
 {

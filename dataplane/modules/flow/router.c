@@ -65,7 +65,7 @@ static __rte_always_inline int read_packet(
 	       route_may_send(e->vrf, 6, ip + 24);
 }
 
-// One of the same VRF, or NULL. A G-PDU to us has another one.
+// An example of the same VRF, or NULL. A G-PDU to us has another one.
 static __rte_noinline const struct example *other_example(
 	struct walk *k, struct rte_mbuf *m, const struct example *than)
 {

@@ -124,7 +124,7 @@ static inline uint64_t tuple_endpoint_key(const struct tuple *t)
 	       KEY_UE6;
 }
 
-// `key`: flow_entry_key() of a UE's address, whose worker does not count: a table is one worker's.
+// `key`: flow_entry_key() of a UE's address without the worker: a table is one worker's.
 static inline void tuple_of_ue(struct tuple *t, uint64_t key)
 {
 	uint64_t prefix = key >> 32 & 0xff, side = key >> 40 & 0xff, instance = key >> 48 & 0xff;

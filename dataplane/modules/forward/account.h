@@ -15,7 +15,7 @@ int account_meters(const struct rule *r, uint64_t time, uint32_t length, uint8_t
 // Of the fast path. Each returns 0 without a change where the full nodes must decide; else the packet whose IP header
 // is at `ip` has its colour's DSCP.
 
-// A packet that is not green, or whose meter is an srTCM or marks green ones.
+// For a packet that is not green, or whose meter is an srTCM or marks green ones.
 int account_closely(struct rule_state *s, uint64_t time, uint32_t length, uint8_t version, uint8_t *ip);
 // A rule with several meters.
 int account_several(const struct worker *w, struct rule_state *s, uint32_t length, uint8_t version, uint8_t *ip);

@@ -138,7 +138,7 @@ static __rte_always_inline enum tunnel_result tunnel_encap(
 	return TUNNEL_MADE;
 }
 
-// The same of a copy, whose action says all. Returns 0 when it is impossible.
+// The same for a copy, by its action alone. Returns 0 when it is impossible.
 int tunnel_copy(struct worker *w, struct rte_mbuf *m, const struct action *a);
 
 #endif

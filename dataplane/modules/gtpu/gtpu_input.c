@@ -45,7 +45,7 @@ DROP_REASON(drop_martian, "gtpu-inner-martian",
 
 enum { EDGE_DOWNLINK, EDGE_TUNNEL, EDGE_CONTROL, EDGE_DROP, EDGE_COUNT };
 
-// The last endpoint that was looked up; traffic of a vector mostly goes to one.
+// The last endpoint looked up; most packets of a vector share it.
 struct last {
 	uint32_t interface;
 	uint16_t local, instance;

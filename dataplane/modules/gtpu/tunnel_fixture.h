@@ -52,7 +52,7 @@ static inline void put_interface(const char *name, const char *port, uint16_t vl
 	kit_put(API_INTERFACE, name, &i, sizeof(i));
 }
 
-// Frames for other MAC addresses come in as well, and long ones. Its own address is 02:00:00:00:99:04.
+// Also accepts frames for other MAC addresses, and long ones. Its own address is 02:00:00:00:99:04.
 static inline void put_loose_port(void)
 {
 	struct api_port p = {.role = API_ROLE_CORE, .mtu = 9000, .promiscuous = 1};

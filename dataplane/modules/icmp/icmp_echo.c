@@ -22,7 +22,7 @@ DROP_REASON(shared, "echo-shared",
 
 enum { TO_ACCESS, TO_IP, DROP, PUNT, EDGES };
 
-// Subscribers' packets have a session view; what came in on a core port is plain.
+// Subscribers' packets have a session view; those of a core port are plain.
 static rte_edge_t way_back(struct rte_mbuf *m)
 {
 	const struct port *port = port_get(packet_of(m)->port_in);

@@ -132,7 +132,7 @@ static __rte_noinline rte_edge_t to_group(struct rte_mbuf *m, const struct ip_in
 	return r == NULL ? packet_leave(m, &drop_multicast, EDGE_DROP) : packet_leave(m, r, EDGE_PUNT);
 }
 
-// The last destination and whether it is ours: traffic of a vector mostly goes to one place.
+// The last destination, and whether it is ours: most packets of a vector share it.
 struct last {
 	uint64_t high, low;
 	uint8_t version;

@@ -127,7 +127,7 @@ static __rte_always_inline rte_edge_t ip_output(struct rte_mbuf *m, struct ways 
 	if (unlikely(m->data_off + pkt->l3 < NEXT_HOP_HEADER))
 		return packet_leave(m, &drop_room, EDGE_DROP);
 	next_hop_header_put(hop, packet, pkt->ip_version);
-	// What was before the IP header goes, the new header comes.
+	// The new header replaces all before the IP header.
 	int grow = (int)hop->l2_length - (int)pkt->l3;
 	m->data_off = (uint16_t)(m->data_off - grow);
 	m->data_len = (uint16_t)(m->data_len + grow);
@@ -140,7 +140,7 @@ static __rte_always_inline rte_edge_t ip_output(struct rte_mbuf *m, struct ways 
 
 static uint16_t ip_output_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
-	// Before any table is read: what is found in older ones is not kept beyond this vector.
+	// Before any table is read: results of older tables are not kept beyond this vector.
 	uint32_t generation = __atomic_load_n(&ip_ways_generation, __ATOMIC_ACQUIRE);
 	struct ways *ways = ways_of(worker_self());
 	rte_edge_t next[NODE_CHUNK];

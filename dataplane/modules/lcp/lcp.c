@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sessions say of LCP echo, and the events of those who do not answer. Control thread.
+// Sessions' settings of LCP echo, and events of silent subscribers. Control thread.
 #include "lcp/lcp.h"
 #include "core/control.h"
 #include "core/event.h"

@@ -49,7 +49,7 @@ static struct rte_mbuf *request(struct worker *w, const struct lcp *l, const str
 	return m;
 }
 
-// What came since the last request answers all of them.
+// Any packet since the last request answers all of them.
 static void judge(struct lcp *l)
 {
 	uint8_t alive = LCP_ALIVE;

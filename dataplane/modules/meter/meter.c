@@ -40,7 +40,7 @@ static int compile_trtcm(struct policer_profile *to, const struct api_policer *w
 	return 0;
 }
 
-// A trTCM whose buckets say what any packet costs in 64 bits: those above some 100 kbit/s.
+// A trTCM whose buckets express any packet's cost in 64 bits: above some 100 kbit/s.
 static int is_quick(const struct policer_profile *p)
 {
 	uint64_t most = (UINT64_MAX - (1u << METER_COST_SHIFT)) / UINT16_MAX;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of the policer: a compiled profile, and what is done to one packet with it.
+// Inside of the policer: a compiled profile, and its use on one packet.
 #ifndef POLICER_METER_H
 #define POLICER_METER_H
 
@@ -33,7 +33,7 @@ struct policer_profile {
 	uint8_t action[RTE_COLORS]; // enum api_colour_action
 	uint8_t dscp[RTE_COLORS]; // for API_COLOUR_REMARK
 	uint8_t quick; // meter_green() may be asked
-	uint8_t quick_pass; // and what it says is green passes as it is
+	uint8_t quick_pass; // and its green packets pass unchanged
 	uint8_t aware; // the colour that a packet came with counts
 } __rte_cache_aligned;
 static_assert(sizeof(struct policer_profile) == 64, "a profile is one cache line");
@@ -68,7 +68,7 @@ static inline uint64_t meter_lack(uint64_t full, uint64_t time, uint64_t burst)
 	return bucket_lack(full, time, burst);
 }
 
-// A packet at two buckets: what each lacks, and what it costs.
+// A packet at two buckets: each one's lack, and the cost.
 struct meter_look {
 	uint64_t lack[2], cost[2];
 	enum rte_color colour;

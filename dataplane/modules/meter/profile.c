@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The POLICER object: a table of profiles whose entries are swapped one by one.
+// The POLICER object: a table of profiles, swapped one by one.
 #include "core/control.h"
 #include "core/object.h"
 #include "meter/meter.h"

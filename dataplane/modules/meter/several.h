@@ -87,7 +87,7 @@ static inline void meters_pass(const struct metering meter[METERS_MAX], uint8_t 
 	for (uint8_t i = 0; i < n; i++) {
 		if (meter[i].profile == NULL)
 			continue;
-		// Looked at again: one meter may stand twice in the list.
+		// Looked at again: one meter may be twice in the list.
 		struct meter_look l = meter_look_at(meter[i].profile, meter[i].meter, time, length, meter[i].came);
 		meter_pass(meter[i].profile, meter[i].meter, time, &l);
 	}

@@ -107,7 +107,7 @@ static uint16_t limit_of(const struct rule *r, const struct packet *pkt, const u
 	return (uint16_t)least;
 }
 
-// Fragments are left alone: a later one does not say whether it has options.
+// Fragments stay unchanged: a later one does not show options.
 static __rte_always_inline int is_syn(const struct packet *pkt, const uint8_t *data)
 {
 	return pkt->protocol == IP_PROTOCOL_TCP && pkt->fragment == 0 && tcp_is_syn(data + pkt->l4);

@@ -207,7 +207,7 @@ struct uplink_walk {
 	uint32_t generation;
 };
 
-// What translates a packet; NULL: it goes on as it is.
+// Translation of a packet; NULL: it passes unchanged.
 struct uplink {
 	const struct nat *nat;
 	uint16_t instance;
@@ -276,7 +276,7 @@ static uint16_t nat_uplink(struct rte_graph *graph, struct rte_node *node, void 
 	return n;
 }
 
-// A hypothetical packet takes no mapping; it goes on as it is.
+// A hypothetical packet takes no mapping; it passes unchanged.
 static int foresee_uplink(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
 {
 	struct uplink_walk k = {

@@ -155,7 +155,7 @@ static void learn_id(uint32_t *ids, uint8_t *n, uint32_t id)
 	ids[0] = id;
 }
 
-// What all pairs of a key say of a packet. Those that are over go.
+// Result of all pairs of a key for a packet. Expired ones are removed.
 struct seen {
 	struct pair *its; // of the inside address; whose the identifier is
 	struct pair *waits; // for an answer, not `its`

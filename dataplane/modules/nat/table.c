@@ -453,7 +453,7 @@ uint32_t nat_age(struct nat_table *t, uint32_t worker, uint32_t now, uint32_t po
 	struct nat_part *p = &t->part[worker];
 	uint32_t looked = 0, gone = 0;
 
-	// A block that goes is replaced by the last one, so the cursor goes downwards.
+	// A removed block is replaced by the last one, so the cursor goes downwards.
 	for (uint32_t n = p->blocks; n != 0 && p->blocks != 0 && looked < ports && gone < NAT_WORK; n--) {
 		p->cursor = p->cursor == 0 || p->cursor > p->blocks ? p->blocks - 1 : p->cursor - 1;
 		uint32_t id = p->used[p->cursor];

@@ -87,7 +87,7 @@ struct nat_table {
 	struct nat_pairs *pairs; // of protocols without ports (pairs.h), or NULL
 };
 
-// What asks for a mapping. Times: seconds, of the configuration in force.
+// Request for a mapping. Times: seconds, of the configuration in force.
 struct nat_user {
 	uint32_t worker, session;
 	uint32_t inside; // as on the wire, as the port
@@ -95,7 +95,7 @@ struct nat_user {
 	uint8_t protocol;
 	uint32_t now;
 	uint32_t blocks; // most
-	uint32_t *work; // of this visit of the node: NAT_WORK at its beginning; nat_map() takes of it
+	uint32_t *work; // of this visit of the node: NAT_WORK at its beginning; nat_map() takes from it
 };
 
 // Mappings that are taken away in one visit of a node, but that a block is finished: a tenth of a millisecond.

@@ -25,7 +25,7 @@ static uint32_t header_of(const uint8_t *ip)
 	return (ip[0] & 15) * 4u;
 }
 
-// The packet inside an error went the other way: what is translated stands at its other end.
+// The packet inside an error went the other way: its other end is translated.
 static enum nat_kind read_error(struct nat_packet *p, uint32_t room, int out)
 {
 	uint8_t *inner = p->l4 + ICMP_HEADER;
@@ -57,7 +57,7 @@ static enum nat_kind read_flow(struct nat_packet *p, uint32_t room, uint32_t len
 	return NAT_FLOW;
 }
 
-// Of an ICMP error only the first fragment says what it is about.
+// Only an ICMP error's first fragment quotes the packet.
 static enum nat_kind read_later(struct nat_packet *p, uint8_t *head, int out)
 {
 	p->l4 = head;

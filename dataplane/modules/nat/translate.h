@@ -25,7 +25,7 @@ struct nat_packet {
 	uint8_t protocol; // of the mapping
 	uint8_t tcp_flags;
 	uint8_t data; // a TCP segment with payload
-	uint8_t later; // a later fragment: l4 is what is known of its first one
+	uint8_t later; // a later fragment: l4 is its first one's data
 };
 
 // `out`: from a subscriber, source translated; else the destination. `room`: readable and writable bytes; headers were

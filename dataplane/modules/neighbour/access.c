@@ -23,7 +23,7 @@
 #include <string.h>
 
 #define ANSWERS_PER_SECOND 10000 // and worker
-#define ANSWERS_OF_SUBSCRIBER 100u // of these: one who asks without end leaves the others theirs
+#define ANSWERS_OF_SUBSCRIBER 100u // of these: an endless asker leaves the others theirs
 #define BUCKETS (1u << 12) // of subscribers, by a secret hash: collisions cannot be aimed at
 
 DROP_REASON(drop_unknown, "neighbour-unknown-subscriber",
@@ -184,7 +184,7 @@ static rte_edge_t nd_access(struct worker *w, struct rte_node *node, struct rte_
 		return packet_leave(m, &punt_neighbour_answer, EDGE_PUNT);
 	if (!may_answer(p, e, frame + 6, 6, nd.target))
 		return packet_leave(m, &drop_not_gateway, EDGE_DROP);
-	// RFC 4389 §4.1.3.3: what we answer for others overrides nothing, and says of no router.
+	// RFC 4389 §4.1.3.3: our answers for others have neither override nor router flag.
 	uint8_t flags = ip_is_gateway(6, nd.target, p->index) ? ND_ROUTER | ND_OVERRIDE : 0;
 	if (!within_limits(w, p, e, frame + 6))
 		return packet_leave(m, &drop_rate, EDGE_DROP);

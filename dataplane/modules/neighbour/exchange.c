@@ -222,7 +222,7 @@ static const struct reason *advertisement(const struct interface *i, const struc
 {
 	if (ip_is_local_on(6, nd->target, i->index))
 		return &drop_conflict;
-	// Without its own option an advertisement confirms what we know, and says nothing else (RFC 4861 §7.2.5).
+	// Without its option an advertisement only confirms what we know (RFC 4861 §7.2.5).
 	struct neighbour *n = neighbour_find(i->index, 6, nd->target);
 	const uint8_t *mac = nd->mac;
 	if (mac == NULL && n != NULL && known(n))

@@ -43,7 +43,7 @@ struct reason drop_nd_malformed = {.name = "nd-malformed",
 
 static struct {
 	struct neighbour *list; // `room`
-	uint32_t room, unresolved; // most neighbours; of those of one interface that do not answer (RFC 6583)
+	uint32_t room, unresolved; // most neighbours; of one interface's silent ones (RFC 6583)
 	struct {
 		uint16_t all, unresolved;
 	} of[1u << 16]; // by interface

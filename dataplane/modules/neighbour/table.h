@@ -10,7 +10,7 @@
 #define NEIGHBOURS 4096 // engine.max_neighbours, when it names none
 #define MAX_NEIGHBOURS 8000 // most that it may name: next hops are as many, with those of routes
 #define SOLICITATIONS 1000 // engine.solicitation_rate, when it names none
-#define NEIGHBOUR_HELD 8 // packets waiting for one neighbour; a further one takes the place of the oldest
+#define NEIGHBOUR_HELD 8 // packets waiting for one neighbour; a further one replaces the oldest
 
 // RFC 4861 §10, RFC 1122 §2.3.2.1
 #define PROBE_INTERVAL_NS 1000000000ull
@@ -58,7 +58,7 @@ uint32_t neighbour_room(void); // most neighbours
 void neighbour_remove(struct neighbour *n);
 // Calls fn for every neighbour; fn may remove it.
 void neighbour_each(void (*fn)(struct neighbour *n, void *arg), void *arg);
-// Its MAC is known now: waiting packets go on their way.
+// Its MAC is known now: releases waiting packets.
 void neighbour_learn(struct neighbour *n, const uint8_t mac[6]);
 const uint8_t *neighbour_bytes(const struct neighbour *n); // 4 or 16 bytes
 

@@ -387,7 +387,7 @@ static void tick(uint64_t now)
 		o.whole_ns = now + WHOLE_NS;
 		o.whole = o.end;
 	}
-	// A whole sweep goes on for as many ticks as devices make of it.
+	// A whole sweep takes as many ticks as devices need.
 	const uint32_t steps = RTE_MIN(RTE_MAX(o.whole, SWEEP), o.end);
 	for (uint32_t i = 0; i < steps && (i < SWEEP || control_now_ns() - now < SWEEP_NS); i++) {
 		o.whole -= o.whole != 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets that a device took the outer header off, and marked: what the header said.
+// Packets that a device marked after it removed the outer header: the header's fields.
 //
 //   written by: the control thread, before the device may mark with it and after it no longer does.
 //   Read by: workers.

@@ -339,7 +339,7 @@ static void guard_short(struct plan *p, const struct offload_request *q)
 	p->guard_mask[1] = six ? 0xf8 : 0xc0;
 }
 
-// The frame's new link layer where the software goes on: from whom it came.
+// The frame's new link layer for the software: its origin.
 static void marked(struct plan *p, const struct offload_request *q, const struct rule *r, const struct port *in)
 {
 	p->queue = in->rx_queues == worker_count() ? r->worker : 0;

@@ -46,7 +46,7 @@ struct plan {
 
 // Returns NULL, or why the software alone serves the packets. `level`: FULL or ENCAPSULATION.
 const char *plan_make(struct plan *p, const struct offload_request *q, uint8_t level);
-// What every device must take that is to be used at this level.
+// A plan that every device used at this level must accept.
 void plan_sample(struct plan *p, uint16_t device, uint8_t level);
 extern struct arc_bypass plan_bypass; // closed: every plan is refused
 

@@ -122,7 +122,7 @@ static void entry_flow(struct words *w, const struct plan *p, const struct devic
 	add_action(w, RTE_FLOW_ACTION_TYPE_END, NULL);
 }
 
-// What the entry must not take goes to the software, as what no entry takes.
+// Packets that the entry must not take go to the software, like those without an entry.
 static void guard_flow(struct words *w, const struct plan *p)
 {
 	struct plan guarded = *p;

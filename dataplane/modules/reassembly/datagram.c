@@ -95,7 +95,7 @@ uint32_t datagram_owner(const struct datagram_key *key)
 	return (uint32_t)(sum * 0x9e3779b97f4a7c15ull >> 32) % worker_count();
 }
 
-// A subscriber has one share, whatever addresses it puts into its packets and frames.
+// A subscriber has one share for all addresses in its packets and frames.
 static uint32_t source_of(const struct datagrams *t, const struct datagram_key *key)
 {
 	const struct follow_scope *s = &key->scope;

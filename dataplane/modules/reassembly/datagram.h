@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of this module: the datagrams of which not all fragments have come, of one worker.
+// Inside of this module: a worker's incomplete datagrams.
 //
 // rte_ip_frag limits datagrams but not their buffers, removes only expired ones, and has no sources. Here every buffer
 // counts for its worker's share (core/hold.h) and for its source, and the oldest datagram can be removed at any time.
@@ -16,7 +16,7 @@
 
 #define DATAGRAM_PIECES 8
 #define DATAGRAM_NONE UINT32_MAX
-#define DATAGRAM_SOURCES 1024u // shares of sources; those of one hash have one together
+#define DATAGRAM_SOURCES 1024u // shares of sources; sources with one hash share one
 
 struct datagram_key {
 	uint8_t source[16], destination[16];
@@ -42,7 +42,7 @@ struct age_list {
 
 struct datagram {
 	struct datagram_key key;
-	uint64_t since; // ticks; of what waits: when the first of its fragments came, else the last
+	uint64_t since; // ticks; of waiting ones: arrival of the first fragment, else of the last
 	uint32_t source; // its share
 	uint32_t units; // buffers that wait; 1: none does
 	uint32_t next; // of the same hash, or free
@@ -131,9 +131,9 @@ struct visit {
 };
 enum { DATAGRAM_TO_INPUT, DATAGRAM_DROP, DATAGRAM_EDGES };
 
-// What waits of it is dropped, and the datagram goes.
+// Drops its waiting fragments and removes the datagram.
 void datagram_give_up(const struct visit *v, struct datagram *d, const struct reason *why);
-// Gives up those whose time is over, so many in a visit. 1: more are due.
+// Removes expired ones, so many in a visit. 1: more are due.
 int datagrams_expire(const struct visit *v);
 // The datagram, found or new, with room for `units` more. Removes the oldest: of the source if its share is used up,
 // else of all. NULL without room. Other datagrams, and this one, may have been removed.

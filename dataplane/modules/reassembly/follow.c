@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of first fragments, and later ones that wait for theirs (follow.h).
+// Data of first fragments, and later ones that wait for theirs (follow.h).
 //
 // Each worker has a table (datagram.h). A packet is known until all its bytes have passed, at most a second after its
 // last fragment; a fragment waits for a second. If two first fragments differ in their ports, later ones follow
@@ -104,7 +104,7 @@ static void know(struct rte_mbuf *m, const struct datagram *d)
 	pkt->fragment |= IP_FRAGMENT_FOLLOWS;
 }
 
-// They come out of the inbox in the next walk, behind the first one.
+// They leave the inbox in the next walk, behind the first one.
 static void release(struct worker *w, struct datagram *d)
 {
 	for (struct rte_mbuf *m = d->waiting, *next; m != NULL; m = next) {

@@ -37,7 +37,7 @@ static inline struct rte_mbuf *follow_next(const struct rte_mbuf *m)
 enum follow_kind { FOLLOW_VRF, FOLLOW_INSTANCE, FOLLOW_ENDPOINT, FOLLOW_TUNNEL, FOLLOW_SESSION };
 struct follow_scope {
 	uint8_t kind;
-	uint8_t of[15]; // FOLLOW_ENDPOINT: the line, that is port and tags, then what those behind it choose
+	uint8_t of[15]; // FOLLOW_ENDPOINT: the line (port and tags), then the rest of its key
 };
 #define FOLLOW_LINE offsetof(struct follow_scope, of[6])
 

@@ -34,7 +34,7 @@ static int start(const struct api_engine *engine)
 	for (uint32_t i = 0; i < engine->workers && i < API_MAX_WORKERS; i++) {
 		if (fragments_holder.share == 0 || tables[i].table != NULL)
 			continue;
-		// Each has a half, so that neither takes what the other one needs.
+		// Half each, so that neither uses the other's.
 		uint32_t share = fragments_holder.share, through = share / 2;
 		tables[i].table = datagrams_create(share - through, &timed_out);
 		if (tables[i].table == NULL || follow_start(i, through) != 0)
@@ -200,7 +200,7 @@ static uint16_t age(struct rte_graph *graph, struct rte_node *node, void **objs,
 	}
 	for (int i = 0; i < 2; i++)
 		more |= datagrams_expire(&(struct visit){.w = w, .t = table[i], .graph = graph, .node = node});
-	// Those whose time is over but did not fit into this visit: in the next walk.
+	// Expired ones beyond this visit: in the next walk.
 	if (!more)
 		r->next_check = w->now + w->tsc_hz / 100;
 	return 0;

@@ -7,7 +7,7 @@
 #define SYN 2u
 #define RST 4u
 #define ACK 16u
-#define MSS 1220u // of what we take: fits a tunnel over any link (RFC 8200 §5)
+#define MSS 1220u // that we accept: fits a tunnel over any link (RFC 8200 §5)
 #define WINDOW 16384u
 
 // SipHash-2-4 (Aumasson, Bernstein: "SipHash: a fast short-input PRF").

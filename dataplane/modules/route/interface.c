@@ -639,7 +639,7 @@ static int stage(struct object_change *c)
 {
 	const struct api_interface *want = c->body;
 
-	// Endpoints of network instances lie on addresses of interfaces, of one VRF alone.
+	// Endpoints of network instances are addresses of interfaces in one VRF.
 	if (want != NULL && c->old_body != NULL)
 		c->narrows = memcmp(want, c->old_body, sizeof(*want)) != 0;
 	else

@@ -39,7 +39,7 @@ enum next_hop_kind {
 	NEXT_HOP_NOWHERE, // no route
 	NEXT_HOP_NEIGHBOUR,
 	NEXT_HOP_GLEAN, // attached prefix: the destination itself is the neighbour, and is not known yet
-	NEXT_HOP_SEVERAL, // of equal cost: next_hop_of_flow() says which; interface is the first one's. Never resolved
+	NEXT_HOP_SEVERAL, // of equal cost: next_hop_of_flow() chooses; interface is the first one's. Never resolved
 	NEXT_HOP_DISCARD, // packets end here; of no interface. Never resolved, so that others' packets pay nothing
 };
 

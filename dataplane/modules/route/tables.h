@@ -103,7 +103,7 @@ struct api_address rib_prefix(const struct rib_entry *r);
 uint32_t rib_find(uint8_t table, const struct api_address *prefix); // 0: it is not there
 uint32_t rib_ensure(uint8_t table, const struct api_address *prefix); // 0: there is no room
 void rib_free(uint32_t number);
-// The entry comes into the forwarding table or goes from it, as far as rib_cover() is concerned.
+// For rib_cover(): the entry enters the forwarding table or leaves it.
 void rib_present(uint32_t number, int present);
 // The longest prefix in the forwarding table that holds this one and is shorter; 0: none.
 uint32_t rib_cover(uint32_t number);

@@ -39,7 +39,7 @@ static inline uint8_t way_vrf(uint8_t table)
 	return (uint8_t)((table - 1) / 2);
 }
 
-// Asks the tables. `interface`: that the packet came in on.
+// Asks the tables. `interface`: where the packet entered.
 void ways_look_up(struct way *way, uint8_t version, const uint8_t *destination, uint32_t interface);
 
 // The cached way to a destination (4 or 16 bytes): 1 when known and valid. Else its place gets this key, if `take`.

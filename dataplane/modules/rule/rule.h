@@ -34,7 +34,7 @@
 #define RULE_PIN_PEER 8192u // the outer source must be the peer's
 #define RULE_FRAMED 16384u // addresses in the session's framed routes are the UE's too
 #define RULE_KEEP_OUTER 32768u // no outer header removal
-// A packet whose rule has none but RULE_FORWARD of these takes the straight way.
+// A packet whose rule has none of these but RULE_FORWARD takes the straight way.
 #define RULE_SLOW_PATH                                                                                                 \
 	(RULE_GATE_CLOSED | RULE_BUFFER | RULE_DRAINING | RULE_DUPLICATE | RULE_REDIRECT | RULE_PIN_PEER |             \
 		RULE_KEEP_OUTER)
@@ -96,7 +96,7 @@ struct meter {
 // worker writes it (flow/flow.h), and the control thread removes it (key to 0) with the version.
 struct rule_state {
 	struct meter meter;
-	// flow_entry_key() of one in session_tables.key, or tuple_key_of(); 0: packets take the full nodes
+	// flow_entry_key() of a key in session_tables.key, or tuple_key_of(); 0: packets take the full nodes
 	uint64_t key;
 	union {
 		uint64_t last; // worker.now of the last packet on credit, but for its low 16 bits (rule_state_last())
@@ -120,7 +120,7 @@ struct rule_state {
 } __rte_cache_aligned;
 static_assert(sizeof(struct rule_state) == 64, "a rule's state is one cache line");
 #define RULE_STATE_FURTHER (1u << 29) // action.further
-#define RULE_STATE_FULL (1u << 30) // packets take the full nodes: an entry of theirs says the rule alone
+#define RULE_STATE_FULL (1u << 30) // packets take the full nodes: their entry only names the rule
 #define RULE_STATE_LOOK (1u << 31) // before the next packet, at the loan; set by the control thread
 
 // Further meters of the state's rule: indices of meter_state, STATE_METER_NONE behind the last. The first is
@@ -175,7 +175,7 @@ static __rte_always_inline void rule_state_pay(struct rule_state *s, uint64_t no
 // (usage/credit.c).
 struct rule_account {
 	struct rule_counts forwarded;
-	struct rule_counts six; // of what was forwarded, IPv6; behind a tunnel, what the full nodes saw of it alone
+	struct rule_counts six; // of forwarded packets, IPv6; behind a tunnel only those of the full nodes
 	uint64_t dropped; // packets that its own gate, FAR, meters, quotas, redirection, buffer and limit of flows took
 	uint32_t loan; // bytes lent; 0: none
 	struct lenders of; // while some are lent; none: nothing limits them

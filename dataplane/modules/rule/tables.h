@@ -132,7 +132,7 @@ static inline void session_key_set(struct exact_key *k, const uint64_t word[2])
 	exact_key_set(k, word[0], word[1], 0, 0, 0, 0);
 }
 
-// Keys of 64 bits: what they are of stands in the two highest.
+// Keys of 64 bits: the two highest bits are their kind.
 #define KEY_FTEID (1ull << 62)
 #define KEY_UE4 (2ull << 62)
 #define KEY_UE6 (3ull << 62)

@@ -46,7 +46,7 @@ struct session_view {
 	uint32_t next_hop; // written by ip-output
 	union {
 		uint32_t pipe; // scheduler place, lib/hqos
-		uint32_t inside; // of a packet whose source NAT44 has translated without a port: what it was
+		uint32_t inside; // original source of a packet that NAT44 translated without a port
 	};
 	uint8_t qfi;
 	uint8_t uplink;

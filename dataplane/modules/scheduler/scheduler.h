@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the session module asks of the scheduler. Control thread.
+// The scheduler for the session module. Control thread.
 #ifndef SCHEDULER_SCHEDULER_H
 #define SCHEDULER_SCHEDULER_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be said of a session object by itself, before anything is made of it.
+// Checks of a session object by itself, before anything is made of it.
 #include "core/control.h"
 #include "core/object.h"
 #include "instance/instance.h"
@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-// URRs have fields of 8 bytes: what stands in front of them keeps that.
+// URRs have fields of 8 bytes: the structs before them keep that alignment.
 static_assert(sizeof(struct api_session) % 8 == 0 && sizeof(struct api_pdr) % 8 == 0 &&
 		      sizeof(struct api_far) % 8 == 0 && sizeof(struct api_qer) % 8 == 0,
 	"the arrays of a session are aligned");

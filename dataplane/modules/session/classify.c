@@ -50,7 +50,7 @@ static int port_in(const uint16_t range[2], uint16_t port)
 	return port >= range[0] && port <= range[1];
 }
 
-// TS 29.212 §5.3.8, TS 29.244 §8.2.5: `remote` and `local` as seen from the UE, whatever the direction.
+// TS 29.212 §5.3.8, TS 29.244 §8.2.5: `remote` and `local` as seen from the UE, in both directions.
 static int sdf_matches(const struct api_sdf *f, const struct fields *x, int uplink)
 {
 	const uint8_t *remote = uplink ? x->ip.destination : x->ip.source;

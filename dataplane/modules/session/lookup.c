@@ -245,7 +245,7 @@ const struct reason *session_stranger(struct rte_mbuf *m, const struct rule *r)
 	return (r->flags & RULE_PIN_PEER) && !from_peer(m, r) ? &drop_peer : NULL;
 }
 
-// No outer header removal: the packet that goes on is the outer one.
+// No outer header removal: the outer packet goes on.
 static void keep_outer(struct rte_mbuf *m)
 {
 	const struct tunnel_view t = *tunnel_view_of(m);
@@ -300,7 +300,7 @@ rte_edge_t session_slow_path(
 	}
 	if (tunnel && (r->flags & RULE_KEEP_OUTER)) {
 		keep_outer(m);
-		came = (struct removed_header){.qfi = r->action.qfi}; // what came in stays in the header that is kept
+		came = (struct removed_header){.qfi = r->action.qfi}; // received bits stay in the kept header
 	}
 	uint16_t front = pkt->l3;
 	session_strip(m, r, rte_pktmbuf_mtod_offset(m, const uint8_t *, front), came);

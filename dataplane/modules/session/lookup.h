@@ -57,7 +57,7 @@ struct lookup {
 struct session_way {
 	void (*ask_key)(struct lookup *l, struct rte_mbuf *m, void *own);
 	uint64_t (*ask_rule)(struct lookup *l, struct rte_mbuf *m, void *own); // the value, UINT64_MAX: none
-	// Of a packet whose key no session has (first NULL); SESSION_UPLINK: go on with the others.
+	// For a packet whose key has no session (first NULL); SESSION_UPLINK: continue with the others.
 	rte_edge_t (*admit)(struct worker *w, struct rte_mbuf *m, const struct rule *first, void *own);
 	uint8_t tunnel; // packets have a tunnel_view
 	uint8_t endpoint; // packets have an endpoint_view
@@ -126,7 +126,7 @@ struct removed_header {
 	uint8_t qfi, pdu_type; // see session_view
 };
 
-// The rule of a packet whose key does not say it, or NULL and *why.
+// The rule of a packet whose key does not determine it, or NULL and *why.
 struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct session_way *way,
 	const uint8_t *ip, uint8_t qfi, enum session_why *why);
 // For few packets: a rule with RULE_SLOW_PATH, or without RULE_FORWARD. Replaces session_strip(). `on`: the next edge.
@@ -152,7 +152,7 @@ static __rte_always_inline void session_strip(
 	struct rte_mbuf *m, const struct rule *r, const uint8_t *ip, struct removed_header came)
 {
 	struct packet *pkt = packet_of(m);
-	struct session_view *v = session_view_of(m); // takes the place of the view that it came with
+	struct session_view *v = session_view_of(m); // replaces the view that it came with
 	uint16_t l3 = pkt->l3;
 
 	v->rule = (struct rule *)(uintptr_t)r;
@@ -192,7 +192,7 @@ rte_edge_t session_refuse(struct rte_mbuf *m, const struct rule *r, const uint8_
 // error.
 int session_route_home(struct rte_mbuf *m);
 
-// Of a packet whose key is known and whose session lives on this worker.
+// For a packet whose key is known and whose session is on this worker.
 static __rte_always_inline rte_edge_t session_decide(
 	struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct session_way *way, uint16_t resume)
 {

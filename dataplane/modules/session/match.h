@@ -27,7 +27,7 @@ static inline int rule_ue_matches(const struct rule *r, uint8_t version, const u
 	return (r->flags & RULE_FRAMED) && rule_has_address(r, version, ue);
 }
 
-// What PDRs ask for of the headers in front of a packet.
+// Fields in front of a packet that PDRs match.
 struct front {
 	uint8_t qfi; // 0xff: none
 	uint8_t s_pcp, c_pcp; // bit p: the VLAN tag's priority code point is p; 0: no tag
@@ -38,7 +38,7 @@ struct front {
 struct rule *rule_classify(
 	struct rule *first, const struct packet *pkt, const uint8_t *ip, struct front front, int *spoofed);
 
-// Why a packet whose session is known is dropped (reasons.c).
+// Drop reasons for a packet whose session is known (reasons.c).
 enum session_why {
 	WHY_NO_PDR,
 	WHY_GATE,

@@ -124,7 +124,7 @@ static inline void tunnel(struct frame *f, const char *from, const char *to, uin
 	frame_ip(f, from, to, 17);
 }
 
-// One hop further: what ip-forward does to the packet at f->at.
+// One hop further: ip-forward's change to the packet at f->at.
 static inline void hop(struct frame *f)
 {
 	if (f->at[0] >> 4 == 6) {

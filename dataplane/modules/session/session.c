@@ -332,7 +332,7 @@ static void commit(struct object_change *c)
 	const struct api_session *want = c->body;
 
 	if (old != NULL)
-		engines_read(old->index); // first: what URRs have counted decides about what they have left
+		engines_read(old->index); // first: the URRs' counts decide how much they have left
 	if ((s != NULL && s->usage != NULL) || (old != NULL && old->usage != NULL))
 		usage_commit(s ? s->usage : NULL, old ? old->usage : NULL);
 	if (s != NULL && old != NULL)

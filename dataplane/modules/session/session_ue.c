@@ -52,7 +52,7 @@ static __rte_always_inline void ask_key(struct lookup *l, struct rte_mbuf *m, vo
 	narrow_prefetch(session_tables.key, l->hash);
 }
 
-// The longest prefix is not there: shorter ones, then those of PDRs that name no instance.
+// The longest prefix is not found: shorter ones, then PDRs without an instance.
 static __rte_noinline uint64_t prefix_fallback(struct rte_mbuf *m, struct side *side)
 {
 	const struct ue_lengths *lengths = __atomic_load_n(&session_tables.lengths, __ATOMIC_ACQUIRE);

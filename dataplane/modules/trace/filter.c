@@ -27,7 +27,7 @@ struct headers {
 	const uint8_t *frame;
 	struct eth_info eth;
 	uint16_t pppoe_session;
-	uint32_t at[2]; // offsets of IP packets: the outer one, the one of a G-PDU
+	uint32_t at[2]; // offsets of IP packets: the outer one, a G-PDU's
 	uint32_t packets;
 	uint8_t is_gpdu;
 	uint32_t teid;
@@ -45,7 +45,7 @@ static uint32_t ip_header(const uint8_t *ip, uint32_t readable, uint8_t *protoco
 	return IP6_HEADER;
 }
 
-// What is malformed has fewer headers; what the nodes say of it is not asked here.
+// A malformed packet has fewer headers; the nodes' verdict does not matter here.
 static void read_headers(struct headers *h, const struct rte_mbuf *m)
 {
 	const uint8_t *p = rte_pktmbuf_mtod(m, const uint8_t *);

@@ -60,7 +60,7 @@ int usage_has_loan_of(const struct rule *r)
 	uint32_t version, loan, turns = 0;
 	struct lenders of;
 
-	// The control thread asks, too: whom a loan is of is more than one word.
+	// The control thread reads it, too, and `of` is more than one word.
 	do {
 		if (++turns % RULE_TURNS == 0)
 			sched_yield(); // the worker may wait for this CPU

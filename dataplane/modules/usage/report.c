@@ -196,14 +196,14 @@ static void begin_anew(struct urr *u, const struct usage_totals *t, uint32_t tri
 	const struct api_urr *c = u->c;
 
 	u->sequence++;
-	if (!(triggers & API_USAGE_DROTH)) { // dropped traffic is no usage: what other reports say does not forgive it
+	if (!(triggers & API_USAGE_DROTH)) { // dropped traffic is no usage: other reports do not reset it
 		reported.dropped[0] = u->reported.dropped[0];
 		reported.dropped[1] = u->reported.dropped[1];
 	}
 	u->reported = reported;
 	u->start_ns = end_ns;
 	u->since_monitoring = (triggers & API_USAGE_MONIT) != 0;
-	// Without subsequent thresholds, what is left of the thresholds goes on after the monitoring time.
+	// Without subsequent thresholds, the rest of the thresholds continues after the monitoring time.
 	int goes_on = (triggers & ~API_USAGE_LIUSA) == API_USAGE_MONIT && c->subsequent_time_threshold == 0 &&
 		      (c->subsequent_volume_threshold[0] | c->subsequent_volume_threshold[1] |
 			      c->subsequent_volume_threshold[2]) == 0;

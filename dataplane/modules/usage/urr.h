@@ -10,7 +10,7 @@
 #define USAGE_STOP_S                                                                                                   \
 	60 // without a packet for so long, traffic has stopped, where the URR has no inactivity detection time
 #define USAGE_QUIET_NS                                                                                                 \
-	100000000ull // between two reports of one URR that packets provoke: no storm, whatever the threshold
+	100000000ull // between two reports of a URR that packets trigger, so that no threshold causes a storm
 
 // raised: what a worker saw. Hints: the control thread compares its own figures.
 #define USAGE_RAISED_LIMIT 1u // a threshold or quota is reached
@@ -141,10 +141,10 @@ void urr_schedule(struct urr *u, const struct usage_totals *t, uint64_t now_ns);
 void urr_run(struct urr *u, int running, uint64_t at_ns);
 void urr_thresholds(struct urr *u, const struct usage_totals *t); // start again from here
 void urr_begin(struct urr *u, uint64_t now_ns); // after it got its configuration and state
-// Takes over one use of `want`, and ends that of what was in force.
+// Takes over one reference to `want`, and drops that to the old configuration.
 void urr_change(struct urr *u, const struct api_urr *want, uint64_t now_ns);
 
-// config.c: one copy of all URRs that are configured alike; equal ones have one address.
+// config.c: one copy for all equally configured URRs, with one address.
 const struct api_urr *urr_config_take(const struct api_urr *want); // NULL: no memory
 void urr_config_give(const struct api_urr *config); // may be NULL
 

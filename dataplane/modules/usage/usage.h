@@ -122,7 +122,7 @@ struct usage_set;
 struct usage_session {
 	const char *name; // key of the session object
 	uint64_t seid;
-	uint32_t index; // of the session; says whose activity to ask for (usage_activity_register)
+	uint32_t index; // of the session; for usage_activity_register
 	uint32_t inactivity; // api_session.inactivity
 	uint8_t worker;
 };
