@@ -135,7 +135,6 @@ static void swap(struct relay *r, struct rte_mbuf *a, struct rte_mbuf *b)
 	r->done[FAULT_SWAP] += 2;
 }
 
-// Damages one frame in place.
 static void damage(struct relay *r, enum fault fault, struct rte_mbuf *m)
 {
 	uint8_t *p;

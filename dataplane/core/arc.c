@@ -12,7 +12,6 @@
 
 #define MAX_LINKS 512
 
-// An edge along an arc.
 struct arc_link {
 	const struct node_arc *arc;
 	const struct node_stage *behind; // the stage whose exit it is; NULL: it leads to the arc

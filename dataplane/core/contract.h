@@ -9,7 +9,6 @@
 
 struct object_ops;
 
-// A part as it was received.
 struct part {
 	uint32_t number, size, count;
 	const uint8_t *rows;

@@ -38,7 +38,6 @@ struct ethdev_want {
 	struct rte_mempool *pool; // for received frames; must outlive the device
 };
 
-// A device as DPDK has it.
 struct ethdev_handle {
 	uint16_t id; // rte_ethdev's port number
 	char bus[16], device[80];

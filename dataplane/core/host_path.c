@@ -58,7 +58,6 @@ int inboxes_crowded(void)
 	return 0;
 }
 
-// The first queue that has packets; NULL: none has.
 static struct rte_ring *next_queue(void)
 {
 	for (int q = 0; q < HOST_QUEUES; q++)

@@ -30,7 +30,6 @@ static struct {
 		uint32_t bits, count; // count: held or staged objects
 	} table[API_KIND_COUNT];
 	uint32_t count; // in all tables
-	// the open transaction
 	int open, committing;
 	struct object_change *change;
 	struct object **object; // of change[i]; an object that is being created is not in the table's count yet
@@ -41,7 +40,6 @@ static struct {
 
 struct object_totals object_totals;
 
-// The order of a key (api_list).
 static uint64_t order_of(const char *key)
 {
 	uint64_t x = fnv1a(FNV_START, key, strnlen(key, API_NAME));

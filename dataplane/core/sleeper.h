@@ -31,7 +31,6 @@ static inline void sleeper_listen(struct sleeper *s)
 	__atomic_store_n(&s->listening, 1, __ATOMIC_SEQ_CST);
 }
 
-// It has work: no wake needed.
 static inline void sleeper_up(struct sleeper *s)
 {
 	__atomic_store_n(&s->listening, 0, __ATOMIC_RELAXED);

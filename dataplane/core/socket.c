@@ -288,7 +288,6 @@ static int make_room(struct client *c, uint32_t need)
 	return 0;
 }
 
-// Returns 1 when there was something.
 static int read_more(struct client *c)
 {
 	if (make_room(c, READ_BYTES) != 0) {

@@ -6,7 +6,6 @@
 #include "isthmus_api.h"
 #include <rte_reciprocal.h>
 
-// An ADD field, prepared.
 struct synth_add {
 	uint64_t base, mask; // its value in the template, host order; the bits of its width
 	uint32_t step, by_divide, by_modulo; // by_divide 0 or 1: no division; by_modulo 0: none
@@ -25,7 +24,6 @@ struct synth_sum {
 	uint8_t from_memory; // fields lie upon each other, or across the header's bounds
 };
 
-// A template with the arithmetic of its fields prepared.
 struct synth_template {
 	struct api_synth_template want;
 	struct synth_add add[API_SYNTH_FIELDS];

@@ -31,7 +31,6 @@ struct trace {
 	uint32_t queued, given; // given: rows of the queue that the poll under way has
 };
 
-// A packet on its way through one node.
 struct trace_packet {
 	struct rte_mbuf *m;
 	uint32_t number;

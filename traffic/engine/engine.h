@@ -56,7 +56,6 @@ struct tester_port {
 	uint64_t received_frames;
 };
 
-// The sending side of a port.
 struct egress {
 	struct tester_port *port;
 	struct rte_mempool *pool;

@@ -133,7 +133,6 @@ struct receiver {
 	struct stream_count count; // without what the sender counts
 } __rte_cache_aligned;
 
-// The size of the next packet, as an index.
 static inline uint32_t sender_size(struct sender *s)
 {
 	uint32_t at = s->at;
@@ -142,7 +141,6 @@ static inline uint32_t sender_size(struct sender *s)
 	return s->mix[at];
 }
 
-// What sender_make() will read of a flow.
 static inline void sender_prefetch(const struct sender *s, uint32_t flow, uint32_t size)
 {
 	if (s->headers.row != NULL)
@@ -179,7 +177,6 @@ struct check {
 	uint64_t stray; // of all trials together: they come between two as well
 };
 
-// Prefetches what check_frame() reads of a packet's flow.
 static inline void check_prefetch(const struct check *c, const uint8_t *frame, uint16_t length)
 {
 	struct tag tag;

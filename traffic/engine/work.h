@@ -24,7 +24,6 @@ struct work_faults {
 	struct job_fault fault[JOB_FAULTS]; // the first of them
 };
 
-// Bytes of the largest job.
 #define WORK_BYTES                                                                                                     \
 	(sizeof(struct job) + JOB_PORTS * sizeof(struct job_port) +                                                    \
 		JOB_STREAMS * (sizeof(struct job_stream) + 2 * sizeof(struct stack)))

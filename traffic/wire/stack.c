@@ -220,7 +220,6 @@ static bool has_checksum(const struct compiler *c)
 	return l[-1].kind == LAYER_IPV6; // RFC 8200 §8.1
 }
 
-// One field of the layer at work.
 static int compile_field(struct compiler *c, uint32_t index)
 {
 	const struct layer *l = &c->s->layer[c->index];

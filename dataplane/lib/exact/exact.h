@@ -102,7 +102,6 @@ static inline void exact_prefetch(const struct exact *t, uint32_t hash)
 	rte_prefetch0(&t->entries[hash & t->mask]);
 }
 
-// Slot of probe i of a home.
 static inline uint32_t exact_probe(const struct exact *t, uint32_t home, uint32_t i)
 {
 	if (i < EXACT_BLOCK)

@@ -176,7 +176,6 @@ static void release(struct hqos *h)
 	rte_free(h);
 }
 
-// Counts the pipes that belong to the worker.
 static bool count_pipes(struct hqos *h, const struct hqos_params *params, char *error)
 {
 	const struct api_scheduler *s = params->scheduler;

@@ -157,7 +157,6 @@ struct hqos {
 
 static_assert(sizeof(((struct rte_mbuf *)0)->hash) == sizeof(void *), "a link fits mbuf->hash");
 
-// Whether the place exists in this instance.
 static inline bool place_valid(const struct hqos *h, uint32_t place)
 {
 	uint32_t subport = hqos_place_subport(place);

@@ -61,7 +61,6 @@ static int send_hello(const struct share_link *l, const int *file)
 	return sendmsg(l->fd, &message, MSG_NOSIGNAL) == sizeof(h) ? 0 : -1;
 }
 
-// Takes over the connected socket.
 static void greet(struct share_link *l, int fd)
 {
 	int pipe[2] = {-1, -1}, outbox = -1, sent = -1;

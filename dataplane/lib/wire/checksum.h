@@ -54,14 +54,12 @@ static inline uint64_t checksum_word(const uint8_t *p)
 	return word;
 }
 
-// Sum of the 20 bytes of an IPv4 header without options.
 static inline uint64_t ip4_sum20(const uint8_t *p)
 {
 	return checksum_word(p) + checksum_word(p + 4) + checksum_word(p + 8) + checksum_word(p + 12) +
 	       checksum_word(p + 16);
 }
 
-// Sets the checksum field of an IPv4 header without options.
 static inline void ip4_checksum_set(uint8_t *p)
 {
 	uint16_t sum;

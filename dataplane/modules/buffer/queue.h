@@ -49,7 +49,6 @@ struct notice { // that the control plane is to be notified of a packet, later
 	uint8_t qfi, dscp;
 };
 
-// Waiting packets of one session, in the order of arrival.
 struct queue {
 	struct rte_mbuf *first, *last;
 	uint64_t due; // ms; when something expires or is to be notified

@@ -159,7 +159,6 @@ static void join(const struct session *s)
 		fresh(s->rule[i]); // what was before is not counted
 }
 
-// Rule of a PDR, or RULE_NONE.
 static uint32_t rule_with(const struct session *s, uint16_t pdr)
 {
 	for (uint16_t i = 0; s != NULL && i < s->rules; i++)

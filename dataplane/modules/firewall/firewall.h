@@ -39,7 +39,6 @@ struct acl {
 	uint8_t *permits; // of rule i
 };
 
-// The hits of a worker, by slot.
 static inline uint64_t *acl_hits(const struct acl *a, uint32_t worker)
 {
 	return a->hits + (size_t)worker * a->stride;

@@ -231,7 +231,6 @@ static __rte_always_inline int send_routed(
 	return send_by(k, l, m, room, ip, version, way, 0);
 }
 
-// As gtpu-encap.
 static __rte_always_inline int send_tunnelled(
 	const struct walk *k, const struct parsed *l, struct rte_mbuf *m, uint32_t room, uint8_t *ip, uint8_t version)
 {

@@ -4,7 +4,6 @@
 #include "flow/finish.h"
 #include "route/ways.h"
 
-// A packet beside its struct way_ask.
 struct routed {
 	uint16_t length;
 	uint8_t l3, version;

@@ -61,7 +61,6 @@ static const struct {
 	[LIMIT_PORT] = {&drop_port, offsetof(struct api_engine, punt_port_rate), API_PUNT_PORT, 10},
 };
 
-// Token buckets (clock/clock.h).
 static struct {
 	uint64_t cost[LIMIT_LEVELS], depth[LIMIT_LEVELS]; // ticks; written by the control thread, words of their own
 	uint32_t mask[LIMIT_LEVELS];

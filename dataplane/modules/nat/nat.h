@@ -11,7 +11,6 @@
 #include "isthmus_api.h"
 #include "nat/table.h"
 
-// The configuration in force of an instance.
 struct nat {
 	char name[API_NAME];
 	struct api_nat want;

@@ -16,7 +16,6 @@ struct nptv6_counts {
 	uint64_t packets[2][API_NPTV6_PAIRS]; // by direction
 } __rte_cache_aligned;
 
-// The configuration in force of an instance.
 struct nptv6 {
 	struct nptv6_pair pair[API_NPTV6_PAIRS];
 	uint32_t pairs;

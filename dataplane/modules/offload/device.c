@@ -340,7 +340,6 @@ static void look_at(struct port *p)
 	}
 }
 
-// A device was reset: what it had is gone.
 static int was_reset(uint16_t device, enum rte_eth_event_type type, void *arg, void *more)
 {
 	__atomic_store_n(&o.lost[device], 1, __ATOMIC_RELEASE);

@@ -26,7 +26,6 @@ struct outer {
 	uint8_t by_qfi; // the path has other ones for some QFIs
 };
 
-// A path as workers read it.
 struct path {
 	char name[API_NAME];
 	uint16_t index;

@@ -79,7 +79,6 @@ static void raise_pending(const struct path *p, struct echo *e)
 		e->pending = PENDING_NOTHING;
 }
 
-// Returns 1 when it sent a request.
 static int supervise(const struct path *p, struct echo *e, uint64_t now_ns)
 {
 	if (e->tries == 0) {

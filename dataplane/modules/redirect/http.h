@@ -37,7 +37,6 @@ struct http_server {
 enum http_status http_answer(const struct http_server *s, const uint8_t *p, uint32_t readable,
 	const struct ip_info *info, uint8_t *out, uint32_t *length);
 
-// SipHash-2-4 of n bytes.
 uint64_t siphash(const struct http_key *key, const uint8_t *p, uint32_t n);
 
 #endif

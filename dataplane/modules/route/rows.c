@@ -22,7 +22,6 @@ static void row_by(struct stats_sink *s, const struct rib_entry *r, const struct
 	stats_row(s, &row, sizeof(row));
 }
 
-// A row for each next hop.
 static void row(struct stats_sink *s, const struct rib_entry *r)
 {
 	const struct next_hop *h = next_hop_get(r->hop);

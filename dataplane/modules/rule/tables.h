@@ -126,7 +126,6 @@ static inline void endpoint_key(
 		(uint64_t)high | (uint64_t)low << 32, 0, 0, 0, 0);
 }
 
-// Words of an endpoint's key.
 static inline void session_key_set(struct exact_key *k, const uint64_t word[2])
 {
 	exact_key_set(k, word[0], word[1], 0, 0, 0, 0);

@@ -9,7 +9,6 @@
 // belongs to the worker. Else a positive errno after object_error().
 int scheduler_check_place(
 	const char *port, const char *session, uint32_t worker, uint32_t subport, uint32_t pipe, const char *profile);
-// Whether the port has a scheduler with this place.
 int scheduler_has_place(const char *port, uint32_t subport, uint32_t pipe);
 // Gives the pipe its profile (by the worker that owns it, at its next walk). Nothing happens when the port has none.
 void scheduler_pipe_profile(const char *port, uint32_t subport, uint32_t pipe, const char *profile);

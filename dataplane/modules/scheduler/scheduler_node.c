@@ -26,7 +26,6 @@ enum { EDGE_ACCESS, EDGE_CORE, EDGE_DROP, EDGE_COUNT };
 
 #define LOOKS_PER_S 20000u // at what waits, by a worker without other work
 
-// What follows the scheduler towards the port.
 static rte_edge_t towards(uint16_t port)
 {
 	const struct port *p = port_get(port);

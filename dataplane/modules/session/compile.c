@@ -240,7 +240,6 @@ static int set_rule(struct session *s, const struct parts *p, const struct api_p
 	return error == 0 ? set_urrs(s, pdr, r, m) : error;
 }
 
-// The old version's rule of a PDR, or RULE_NONE.
 static uint32_t rule_before(const struct session *old, uint16_t pdr)
 {
 	for (uint16_t k = 0; old != NULL && k < old->rules; k++)

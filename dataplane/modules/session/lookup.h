@@ -40,7 +40,6 @@ enum {
 	[SESSION_DUPLICATE] = "duplicate", [SESSION_REDIRECT] = "redirect", [SESSION_DROP] = "drop",                   \
 	[SESSION_ASIDE] = (aside), [SESSION_PUNT] = "access-punt"
 
-// A packet on its way through the stages.
 struct lookup {
 	uint64_t key, hash; // in session_tables.key; behind ask_rule() a key of 0 is not one of a flow entry
 	uint64_t value; // of the key; UINT64_MAX: unknown

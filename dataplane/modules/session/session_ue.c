@@ -13,7 +13,6 @@ DROP_REASON(drop_between, "ue-to-ue",
 
 static uint16_t resume; // edge of handover-rx that leads here
 
-// Where packets of an instance are looked up.
 struct side {
 	uint16_t instance;
 	uint8_t source; // 1: by their source

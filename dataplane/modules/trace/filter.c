@@ -22,7 +22,6 @@ struct trace_filter {
 	struct api_trace_key key[];
 };
 
-// Headers of one frame.
 struct headers {
 	const uint8_t *frame;
 	struct eth_info eth;
