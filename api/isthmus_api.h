@@ -72,8 +72,7 @@ struct api_part_head {
 	uint32_t count;
 };
 
-// The structs that are parts. Up to 63: of an object, the number of its kind; from 128 on: 128 + the table whose rows
-// they are.
+// The structs that are parts. Up to 63: of an object, the number of its kind; from 128 on: 128 + the table of its rows.
 enum api_part {
 	API_PART_ENGINE = 1,
 	API_PART_PORT = 2,
@@ -188,8 +187,8 @@ struct api_hello {
 };
 #define API_HELLO_HUGE 1u // running on huge pages
 
-// The layout of a part as the sender knows it, for each part and each version that it speaks. Who knows the longer
-// struct compares: its own fields within `size` bytes must have this digest.
+// A part's layout in the sender's version, for each part and version that it speaks. The side with the longer struct
+// compares: its own fields within `size` bytes must have this digest.
 struct api_layout {
 	uint16_t version;
 	uint16_t part; // enum api_part
@@ -445,9 +444,8 @@ struct api_acl_rule {
 	uint32_t priority; // higher wins
 };
 
-// Keys "uplink" and "downlink" (wireline), "in/NAME" (packets that come into network instance NAME on their way to a
-// session).
-// Matches the subscriber's IP header (inside PPPoE or GTP-U).
+// Keys "uplink" and "downlink" (wireline), "in/NAME" (packets that enter network instance NAME on their way to a
+// session). Matches the subscriber's IP header (inside PPPoE or GTP-U).
 struct api_acl {
 	uint32_t default_action; // enum api_action
 	uint32_t count;
@@ -540,9 +538,8 @@ enum api_lookup {
 #define API_INSTANCE_UE_OUT 4u // they leave by the route, as packets to others do, and may come in again
 #define API_INSTANCE_PIN_PEER 2u // a G-PDU must come from the address that the session's FAR sends to (row G13)
 
-// Key: the network instance's name. A tunnel endpoint belongs to one instance, and so does an interface. A local
-// address is either an instance's endpoint (F-TEIDs of mobile sessions) or the local end of a path of wireline
-// sessions, not both.
+// Key: the network instance's name. Endpoints and interfaces belong to one instance each. A local address is either an
+// instance's endpoint (F-TEIDs of mobile sessions) or the local end of a path of wireline sessions.
 struct api_instance {
 	uint32_t lookup; // enum api_lookup
 	uint32_t flags; // API_INSTANCE_*
@@ -936,9 +933,8 @@ struct api_session {
 	uint32_t pad2;
 	char mirror[API_NAME]; // its packets are copied while there is such a mirror; empty: none
 	char counter[API_NAME]; // they are counted there while there is such a counter; empty: none
-	// Of a PPPoE subscriber: LCP echo (RFC 1661 §5.8). Requests are answered with our magic number; each interval
-	// one is sent, and after so many without an answer there is an LCP_DOWN event. Any echo of the peer counts as
-	// an answer.
+	// Of a PPPoE subscriber: LCP echo (RFC 1661 §5.8). We answer requests with our magic number and send one per
+	// interval; so many unanswered ones cause an LCP_DOWN event. Any echo of the peer counts as an answer.
 	uint32_t lcp_magic; // ours; 0: none was negotiated
 	uint16_t lcp_interval; // seconds; 0: none are sent
 	uint8_t lcp_count; // 0 with an interval: 3
@@ -978,8 +974,8 @@ enum api_event_type {
 	API_EVENT_INACTIVE = 6, // user plane inactivity (UPIR)
 	API_EVENT_BUFFER_FULL = 7, // rule (FAR): packets that wait for the UE were dropped; usage.packets, usage.bytes
 	API_EVENT_MISSED = 8, // usage.packets[0]: events that the limits suppressed
-	// A subscriber has, or has no longer, a block of ports: local is the external address, peer the subscriber's,
-	// rule the first port << 16 | the last one, usage.start_ns when.
+	// A subscriber got or lost a block of ports: local is the external address, peer the subscriber's, rule the
+	// first port << 16 | the last one, usage.start_ns the time.
 	API_EVENT_NAT_ALLOCATE = 9,
 	API_EVENT_NAT_RELEASE = 10,
 	// A counter (its name) reached a watermark: usage has bytes[0], packets[0] and the period's start_ns. With

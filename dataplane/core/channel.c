@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The channel's queue of frames, and its one reader.
 //
-// Frames are copied into batches of one message each, a ring that is allocated once: a reader that is slow fills it,
-// and holds no packet buffer. A message is a sequence of parts: api_frame, then its octets.
+// Frames are copied into batches of one message each, in a ring allocated once: a slow reader fills it, but holds no
+// packet buffer. A message is a sequence of parts: api_frame, then its octets.
 #include "core/channel.h"
 #include "core/contract.h"
 #include "core/host_path.h"

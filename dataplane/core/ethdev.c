@@ -154,8 +154,8 @@ static int probe(struct ethdev *e, const struct ethdev_source *source, const cha
 	return 0;
 }
 
-// A bonding device polls the links of members that do not interrupt, every 10 ms, and of others waits for the
-// interrupt. That of an e1000e (82574L) never came (test/vm/bond_e1000e_test.sh). So all are polled.
+// A bonding device polls members without link interrupts every 10 ms and waits for the others' interrupt. That of an
+// e1000e (82574L) never came (test/vm/bond_e1000e_test.sh), so all are polled.
 static void poll_link(uint16_t member)
 {
 	struct rte_eth_dev_info info;

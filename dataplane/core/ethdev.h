@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens and closes one DPDK device (PCI, net_memif, net_af_packet, …): for the gateway's ports and for the tester's.
-// Knows nothing of workers and graphs. All calls: the thread that owns the devices.
+// Opens and closes one DPDK device (PCI, net_memif, net_af_packet, …), for gateway and tester; independent of workers
+// and graphs. All calls: the thread that owns the devices.
 #ifndef CORE_ETHDEV_H
 #define CORE_ETHDEV_H
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The queue of events, its one subscriber, and the rings from workers to the control thread.
 //
-// The queue is a ring of engine.max_events between two sequence numbers: acknowledged up to `first`, sent up to
-// `next`, raised up to `end`. A new subscriber begins at `first` again. Other kinds than usage reports may fill
-// three quarters of it.
+// The queue is a ring of engine.max_events with sequence numbers: acknowledged up to `first`, sent up to `next`, raised
+// up to `end`. A new subscriber begins at `first`. Kinds other than usage reports may fill three quarters.
 #include "core/event.h"
 #include "core/module.h"
 #include "core/object.h"

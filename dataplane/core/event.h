@@ -20,8 +20,8 @@ struct worker;
 int event_raise(const struct api_event *e);
 // The same for a caller that retries until the event is accepted: a refusal does not count as suppressed.
 int event_try(const struct api_event *e);
-// A report for the reply of the commit that is running (removed and queried URRs; release() may call it). The row comes
-// before the commit's status. Returns 0, or ENOMEM.
+// A report for the running commit's reply (removed and queried URRs; from release()). The row precedes the commit's
+// status. Returns 0, or ENOMEM.
 int event_commit_usage(const struct api_usage *u);
 
 // From workers to the control thread.

@@ -15,9 +15,8 @@ void punt_access_handler_register(const struct reason *r, punt_fn fn); // of tho
 // 1 when more than half of the room for control protocols (CONTROL_OTHER) is taken. Workers.
 int host_path_crowded(void);
 
-// Gives a packet back to worker `id` on the edge of handover-rx that leads to `node`. Frees it (counted as dropped,
-// reason inject-full) when the worker's inbox is full, and returns 0. The packet must have been punted, held or
-// originated.
+// Returns a packet to worker `id` on the edge of handover-rx to `node`. Returns 0 and frees it (dropped, reason
+// inject-full) when the worker's inbox is full. The packet must have been punted, held or originated.
 int control_inject(uint32_t worker, const char *node, struct rte_mbuf *m);
 
 // A packet made by the control thread, counted as originated. NULL when the pool is empty.
@@ -33,8 +32,8 @@ void control_drop_held(uint32_t packets, const struct reason *r);
 // Lets nodes receive packets from handover-rx (handed over by a worker, or injected by the control thread). Returns the
 // edge number to put into packet.resume. From constructors only.
 uint16_t resume_register(const char *node);
-// Worker: hands a packet to another worker. Takes the edge that `resume` names there. Always consumes it. `order`:
-// the same for all packets that keep their order, below ORDERS.
+// Worker: hands a packet to another worker, where it takes the edge named by `resume`. Always consumes it. `order`,
+// below ORDERS: packets with the same value keep their order.
 void worker_hand_over(struct worker *w, uint32_t to, uint16_t resume, uint16_t order, struct rte_mbuf *m);
 // The same for a frame that passed no full node yet (packet.handed).
 void worker_hand_over_as_it_came(struct worker *w, uint32_t to, uint16_t resume, uint16_t order, struct rte_mbuf *m);

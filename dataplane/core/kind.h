@@ -38,9 +38,8 @@ struct object_ops {
 	int (*finish_stage)(void);
 	void (*finish_discard)(void);
 	void (*finish_commit)(void);
-	// Called for each held object that the transaction does not touch, when it deletes objects of lower kinds or
-	// narrows them: says whether the object can live on. Returns 0 or a positive errno after object_error(). May
-	// be NULL.
+	// Called for each untouched object when the transaction deletes or narrows objects of lower kinds: can the
+	// object stay? Returns 0 or a positive errno after object_error(). May be NULL.
 	int (*verify)(const char *key, const void *body, uint32_t length);
 	// 1 when this kind counts each dependency on an object of `kind` by object_use(); then an object without users
 	// is deleted without verify(). NULL: verify() is always called.

@@ -79,8 +79,8 @@ typedef rte_edge_t (*node_packet_fn)(struct worker *w, struct rte_node *node, st
 
 #define NODE_CHUNK 256
 
-// Runs `fn` over the vector; inlined, so `fn` costs no call. Nothing is prefetched here: port-rx asks for the header
-// line, and a hint for each packet in each node gained nothing (bench/README.md).
+// Runs `fn` over the vector; inlined, so `fn` costs no call. No prefetch: port-rx fetches the header line, and further
+// hints gained nothing (bench/README.md).
 static __rte_always_inline uint16_t node_each(
 	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n, node_packet_fn fn)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `isthmus-dp replay`: capture files in, capture files out, through the same graph. No threads, no root, no huge
-// pages, and the captures' own clock, so the same input gives the same output every time.
+// `isthmus-dp replay`: capture files in, capture files out, through the same graph. No threads, root or huge pages. The
+// captures are the clock, so the same input gives the same output.
 #include "core/replay.h"
 #include "core/contract.h"
 #include "core/eal.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of `isthmus-dp replay`: a state and captures from open files, through the graph, by the captures' own
-// clock. One thread, which also walks the graph; the engine is in no-thread mode. Reasons of failures go to the log.
+// The parts of `isthmus-dp replay`: a state and captures from open files, through the graph, by the captures' clock.
+// One thread, which also walks the graph; the engine has no threads. Reasons of failures go to the log.
 #ifndef CORE_REPLAY_H
 #define CORE_REPLAY_H
 

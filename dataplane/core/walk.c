@@ -154,8 +154,8 @@ static void *worker_main(void *arg)
 		w->now = worker_time(w, last);
 		w->due = UINT64_MAX;
 		uint64_t now = walk(w, last), took = clock_passed(now, last, UINT64_MAX);
-		// Everything that this walk read is behind us: the grace period's mark. Sequentially consistent, so
-		// that what the next walk reads is not read before control_synchronize() can see it.
+		// All reads of this walk are done: the grace period's mark. Sequentially consistent: the next walk's
+		// reads come after control_synchronize() can see it.
 		__atomic_store_n(&w->walks, w->walks + 1, __ATOMIC_SEQ_CST);
 		if (unlikely(took > w->longest_ticks))
 			w->longest_ticks = took;

@@ -96,9 +96,9 @@ static inline uint64_t worker_time(struct worker *w, uint64_t tsc)
 	return likely((int64_t)(now - w->now) >= 0) ? now : worker_step_back(w, tsc);
 }
 
-// The identification of an IPv4 packet of ours. RFC 6864 §4.3: of one source, destination and protocol no two packets
-// that may be fragmented have the same, for as long as fragments may live. Each of these, `of`, has a sequence, of
-// which every worker has a part: the numbers that are its own modulo a power of two.
+// The identification of our IPv4 packet. RFC 6864 §4.3: fragmentable packets of one source, destination and protocol
+// differ in it for the lifetime of fragments. Each such triple, `of`, has a sequence, and each worker its own numbers,
+// modulo a power of two.
 static inline uint16_t worker_identify(struct worker *w, uint32_t of)
 {
 	uint16_t *next = &w->identification[of % IDENTIFICATIONS], now = *next;

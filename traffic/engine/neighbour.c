@@ -104,8 +104,8 @@ static uint16_t icmpv6_sum(const uint8_t *ip, uint16_t bytes)
 	return (uint16_t)~sum;
 }
 
-// Goes through the options of a solicitation. *link: the source link-layer address, or NULL. Returns false when an
-// option has no length or leaves the message (RFC 4861 §7.1.1).
+// Reads the options of a solicitation. *link: the source link-layer address, or NULL. Returns false for an option
+// without length or beyond the message (RFC 4861 §7.1.1).
 static bool read_options(const uint8_t *option, uint16_t bytes, const uint8_t **link)
 {
 	*link = NULL;

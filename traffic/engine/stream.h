@@ -203,8 +203,8 @@ struct receiver *check_frame(struct check *c, const uint8_t *frame, uint16_t len
 
 // send.c
 
-// Writes header, tag and checksums of the next packet of a flow into a buffer whose payload already is the pattern.
-// Returns the frame's length.
+// Writes header, tag and checksums of a flow's next packet into a buffer that has the pattern as payload. Returns the
+// frame's length.
 uint16_t sender_make(struct sender *s, uint8_t *frame, uint32_t flow, uint32_t size, uint32_t time, uint32_t nonce);
 
 #endif

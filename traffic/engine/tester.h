@@ -19,8 +19,8 @@ struct tester;
 struct tester *tester_open(
 	const struct work *w, int argc, char **argv, const volatile sig_atomic_t *stop, char *error, size_t n);
 void tester_close(struct tester *t);
-// Waits until every link is up, for what is left of the job's time for all of them. Returns 0, or -1 after a
-// sentence that names the ports without a link.
+// Waits until every link is up, within the job's time for all of them. Returns 0, or -1 after a sentence that names the
+// ports without a link.
 int tester_wait_links(struct tester *t, char *error, size_t n);
 // Runs one trial and waits for packets in flight. `count`: one for each stream. Returns 0, or -1 with a sentence when a
 // port failed, which ends the trial too. *stop ends it early, with `interrupted` set.

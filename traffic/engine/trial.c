@@ -187,8 +187,8 @@ static void look(struct tester *t)
 	t->arrived = arrived;
 }
 
-// Until everything is back, or too long. Silence in between proves nothing: a gateway that the machine has put aside
-// for a while still sends what it holds.
+// Until all packets are back, or too long. Silence proves nothing: a gateway that lost its CPU for a while still sends
+// what it holds.
 static void drain(struct tester *t)
 {
 	uint64_t end = after(t->work->job.drain);
@@ -243,8 +243,7 @@ static void add_up(struct tester *t, struct trial *r, struct stream_count *count
 	r->stray = new_strays(t);
 }
 
-// Each pacer is judged: a port that fell behind is not made up for by others that did not. What became due at the
-// very end may not have been sent yet.
+// Each pacer is judged: others do not make up for a port that fell behind. Packets due at the very end may be unsent.
 static bool limited(const struct tester *t, uint64_t end)
 {
 	end -= (uint64_t)(CATCH_UP * t->tsc_hz);

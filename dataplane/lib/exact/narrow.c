@@ -8,8 +8,7 @@
 
 #define MIN_BLOCKS 16
 #define MAX_CAPACITY (1u << 30)
-// Room for keys that find no place in either block, and none can be made: at three quarters' load one in 6,000, at half
-// none.
+// Keys without a place in either block, and none to be made: at three quarters' load one in 6,000, at half none.
 #define SPILL 1024
 #define SPILL_SHARE 2048
 

@@ -29,9 +29,8 @@
 
 struct hqos;
 
-// Everything is copied; nothing is kept of what the pointers name. A class rate of 0 means: no cap of its own, only the
-// rate of the level. A burst of 0 means the smallest that is useful; bursts shorter than 64 us at their rate are raised
-// to that, since a worker does not poll more often.
+// All is copied. A class rate of 0: no cap of its own. A burst of 0: the smallest useful one; bursts shorter than 64 us
+// at their rate are raised to that, since a worker polls no more often.
 struct hqos_params {
 	const struct api_scheduler *scheduler;
 	uint32_t worker; // only the subports of this worker; HQOS_ALL_WORKERS: all

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of the link: memory of both sides, links, and the sessions between processes. Of what the other process
-// writes, everything is read once and checked before it is used.
+// Inside of the link: both sides' memory, links, sessions between processes. Everything written by the other process is
+// read once and checked before use.
 #ifndef SHARE_INSIDE_H
 #define SHARE_INSIDE_H
 

@@ -22,8 +22,8 @@ static inline struct rte_mbuf *make(struct rte_mbuf *m, uint32_t offset, uint32_
 	return m;
 }
 
-// Behind what was given to the other side: wakes it if it sleeps, once in each of its sleeps. The lock that `rung`
-// belongs to is held, so the socket is open.
+// After giving to the other side: wakes it if it sleeps, once per sleep. The caller holds the lock of `rung`, so the
+// socket is open.
 static inline void ring(struct share_link *l, uint32_t *rung)
 {
 	// Either we see that it sleeps, or share_sleep() sees what was given.

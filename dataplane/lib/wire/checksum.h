@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Internet checksum (RFC 1071): IPv4 header, transport with pseudo-header, and the update of one field (RFC 1624).
 //
-// Sums are kept as on the wire, in host order of the 16-bit words as loaded; the functions that store or return a
-// checksum say which. Spans may be given piece by piece; each piece but the last has even length.
+// Sums are as on the wire: 16-bit words as loaded. Functions that store or return a checksum say its order. Spans may
+// be given in pieces, of even length but for the last.
 #ifndef WIRE_CHECKSUM_H
 #define WIRE_CHECKSUM_H
 

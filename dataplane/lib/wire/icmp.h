@@ -69,8 +69,8 @@ enum icmp_answer {
 	ICMP_ANSWER_DESTINATION, // it was sent to multicast or broadcast
 };
 
-// Whether an error of this type may be sent about the packet at p that ip_parse() accepted (RFC 1812 §4.3.2.7,
-// RFC 4443 §2.4 (e)). Reads only what ip_parse() checked.
+// Whether an error of this type may be sent about the packet at p, accepted by ip_parse() (RFC 1812 §4.3.2.7, RFC 4443
+// §2.4 (e)). Reads only bytes that ip_parse() checked.
 enum icmp_answer icmp_answerable(const uint8_t *p, const struct ip_info *info, uint8_t type);
 
 // Bytes of the offending packet that an error quotes: at most `readable` (contiguous) and its `length`.
@@ -89,8 +89,8 @@ struct icmp_error {
 	const uint8_t *source, *destination; // 4 or 16 bytes; must not lie in the bytes written
 };
 
-// Writes the IP and ICMP headers of an error: ICMP4_ERROR_HEADER or ICMP6_ERROR_HEADER bytes at `to`; `quote` bytes of
-// the offending packet lie directly behind. Returns the length of the whole packet.
+// Writes an error's IP and ICMP headers: ICMP4_ERROR_HEADER or ICMP6_ERROR_HEADER bytes at `to`, directly before
+// `quote` bytes of the offending packet. Returns the whole packet's length.
 uint32_t icmp_put_error(uint8_t *to, const struct icmp_error *e, uint32_t quote);
 
 // 1 when the packet that ip_parse() accepted is an echo request in one piece.

@@ -17,8 +17,8 @@
 
 #define LANES_BYTES 32u // readable at both headers
 
-// TCP (RFC 9293 §3.1): the data offset is in the header, and the header in the `room` bytes. Not a SYN, which makes
-// the header longer than any here, at no cost for others: who needs to know looks closer.
+// TCP (RFC 9293 §3.1): the data offset is at least the header's and within `room`. Also excludes SYNs, at no cost:
+// their flag makes the header look longer than any here. They are checked more closely.
 static inline int lanes_tcp_good(const uint8_t *tcp, uint32_t room)
 {
 	if (room < TCP_HEADER)
@@ -51,8 +51,8 @@ static inline int ip6_plain_good(const uint8_t *ip, uint32_t rest)
 	_mm256_setr_epi8(3, 2, 12, -128, -128, -128, -128, -128, -128, -128, -128, -128, -128, -128, -128, -128, 9, 8, \
 		15, 14, -128, -128, -128, -128, -128, -128, -128, -128, -128, -128, -128, -128)
 
-// 1 when all lanes of v are good: of `lengths` those in `mask_a` and `mask_b` count towards a and b. Of UDP alone the
-// last lane is asked.
+// 1 when all lanes of v are good; of `lengths` those in `mask_a` and `mask_b` count towards a and b. The last lane
+// matters for UDP alone.
 static inline int lanes_good(__m256i v, __m256i lengths, __m256i mask_a, __m256i a, __m256i b, int udp)
 {
 	const __m256i fields = _mm256_setr_epi16(-1, -1, -1, 0x3fff, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);

@@ -68,8 +68,8 @@ static inline int plain_bytes_same_link(const struct plain_bytes *p, const uint8
 #endif
 }
 
-// IPv4 without options, or IPv6 without extension headers, as `version` says, that carries UDP to the port of GTP-U. 24
-// bytes are readable, of IPv6 44.
+// IPv4 without options, or IPv6 without extension headers, by `version`, with UDP to GTP-U's port. 24 bytes are
+// readable, of IPv6 44.
 static inline int plain_to_gtpu(uint8_t version, const uint8_t *ip)
 {
 	if (version == 4)

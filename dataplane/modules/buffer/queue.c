@@ -206,7 +206,7 @@ static void session_has_changed(uint32_t session, uint32_t worker)
 		push(session, worker);
 }
 
-// What waits is freed, and is never the next session's with this index: also of a session that buffers no more, as
+// Frees waiting packets, which must not become the index's next session's. Also for a session that no longer buffers:
 // packets of an earlier version may still wait.
 static void session_is_gone(uint32_t session)
 {

@@ -146,8 +146,8 @@ struct rte_mbuf *queue_yield(struct worker *w, struct queue *q, uint8_t preceden
 // Puts it into the wheel at the time when something is due, or frees it when it has no purpose any more.
 void queue_file(struct worker *w, struct queue *q);
 
-// The argument of event_notify: generation of the index, PDR, and 16 bits more (QFI and DSCP, or a length). Fills in
-// whose event it is; 0 when the session is gone by now. Control thread.
+// Reads the argument of event_notify: generation of the index, PDR, and 16 bits more (QFI and DSCP, or a length). Fills
+// in the session; 0 when it is gone. Control thread.
 int queue_event_of(struct api_event *e, uint32_t session, uint64_t argument);
 
 // DOWNLINK_DATA (pending.c): a worker notifies of the first packet of a PDR; the event is raised, now or as soon as one

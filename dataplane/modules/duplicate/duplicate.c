@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// duplicate: copies of a rule's packets go out by its duplicating parameters (TS 29.244 §5.2.3, DUPL), by GTP-U or as
-// they are; and by mirrors. The original goes on to the policer.
+// duplicate: copies a rule's packets by its duplicating parameters (TS 29.244 §5.2.3, DUPL), in GTP-U or unchanged, and
+// by mirrors. The original goes on to the policer.
 #include "core/node.h"
 #include "forward/tunnel.h"
 #include "mirror/mirror.h"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Access lists: from api_acl to rte_acl tries, and the classification of a vector.
 //
-// A key is the image of an IP header without options or extension headers, followed by the two ports. Most packets are
-// such an image themselves, so rte_acl reads them in place; the others get a copy. IPv4 and IPv6 differ in a row of
-// `layouts`.
+// A key is an IP header without options or extension headers, followed by the two ports. Most packets have this form,
+// so rte_acl reads them in place; others are copied. IPv4 and IPv6 differ in a row of `layouts`.
 #include "core/object.h"
 #include "core/packet.h"
 #include "firewall/firewall.h"

@@ -124,8 +124,8 @@ static __rte_always_inline int is_ues(const struct parsed *l, const uint8_t *ip,
 	return !(s->action.flags & ACTION_UE6) || rule_ue6_matches(r, ip + (uplink ? 8 : 24));
 }
 
-// Nothing but the route decides about a packet of a UE to this destination; the route and NAT44; others, NPTv6 and
-// link-local destinations, whose ways depend on the interface.
+// What decides about a UE's packets to a destination: the route alone; the route and NAT44; others, NPTv6 and
+// link-local destinations, whose way depends on the interface.
 enum { NOTE_NONE, NOTE_ROUTED, NOTE_TRANSLATED, NOTE_OTHER };
 
 // The result is valid as long as the route, unless sessions without pools decide. (A wireline subscriber's network

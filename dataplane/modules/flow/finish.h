@@ -22,8 +22,8 @@ struct tuple_lookup {
 	struct tuple_entry *found;
 };
 
-// Of a large table the lines are asked for in a loop of little else (flow_find_tuples()): while page walks are under
-// way few packets fit between two of them. Of others, the work of this loop is what passes the time.
+// A large table's lines are prefetched in a loop of little else (flow_find_tuples()): during page walks few packets fit
+// between two of them. Other tables' lines arrive during this loop's work.
 static __rte_always_inline void flow_ask_line(const struct walk *k, struct tuple_lookup *t)
 {
 	t->hash = tuple_hash(&t->key);

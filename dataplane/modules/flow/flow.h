@@ -19,8 +19,8 @@
 #define FLOW_RULE_FLAGS                                                                                                \
 	(RULE_FORWARD | RULE_UE4 | RULE_UE6 | RULE_UPLINK | RULE_NOTIFY | RULE_FURTHER_METERS | RULE_SEVERAL_PDRS)
 
-// In the index, in place of a state: the key has several PDRs, and the packet's 5-tuple says which it is of;
-// flow_elsewhere(): the key's session lives on another worker.
+// In the index, instead of a state: the key has several PDRs, and the packet's 5-tuple decides; flow_elsewhere(): the
+// key's session is on another worker.
 #define FLOW_SEVERAL 0x80000000u
 #define FLOW_ELSEWHERE 0x40000000u
 
@@ -46,8 +46,8 @@ extern struct flow_index flow_index;
 #define FLOW_HABIT_MOST 256
 #define FLOW_HABIT_BREACH 2 // a key without it outweighs so many with it
 
-// Where packets of no session are counted, which are routed: a worker's, by VRF. One has a key as soon as the full
-// nodes have routed a packet of the VRF.
+// Counts of routed packets without a session: a worker's, by VRF. Has a key once the full nodes have routed a packet of
+// the VRF.
 struct flow_routes {
 	struct rule_state of_vrf[MAX_VRFS];
 };

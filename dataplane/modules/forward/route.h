@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A packet that is routed: where it may not go, whose it may be, its DSCP and its next hop. For the session nodes,
-// ip-forward, ip-output, the fast path, and devices.
+// Routing of a packet: forbidden destinations, the address's owner, DSCP, next hop. For session nodes, ip-forward,
+// ip-output, the fast path and devices.
 #ifndef FORWARD_ROUTE_H
 #define FORWARD_ROUTE_H
 
@@ -83,8 +83,8 @@ static inline void route_mark(
 		ip_dscp_set(version, ip, dscp);
 }
 
-// The next hop `index`, of several of equal cost the one of the packet's flow. Returns 1 when it is resolved. `available`
-// bytes of the packet may be read, of `total`.
+// The next hop `index`; of several of equal cost the flow's. Returns 1 when it is resolved. `available` bytes may be
+// read, of `total`.
 static __rte_always_inline int route_hop(
 	uint32_t index, const uint8_t *ip, uint32_t available, uint32_t total, const struct next_hop **hop)
 {

@@ -80,8 +80,8 @@ static __rte_always_inline void tunnel_lengths(uint8_t *ip, uint32_t ip_length, 
 	store32(gtpu + 4, teid);
 }
 
-// `class`: DSCP << 2 | ECN; `id`: as worker_identify() gives it. DF is clear: routers on the way may have smaller
-// links, and fragment (TS 29.281 §4.2.2).
+// `class`: DSCP << 2 | ECN; `id`: of worker_identify(). DF is clear: routers with smaller links may fragment (TS 29.281
+// §4.2.2).
 static __rte_always_inline void tunnel_ip4(uint8_t *ip, uint32_t ip4_sum, uint16_t id, uint32_t length, uint8_t class)
 {
 	uint16_t sum, wire_length = rte_cpu_to_be_16((uint16_t)length);

@@ -69,8 +69,8 @@ static void finish_piece(struct rte_mbuf *piece, const struct ip_info *info, uin
 	memcpy(p + 10, &sum, 2);
 }
 
-// The packet at m becomes pieces in out[]: the first takes its place in the counters, the others are originated.
-// Returns how many, or 0 with the drop reason in m (m stays).
+// Splits the packet at m into out[]: the first piece replaces it in the counters, the others are originated. Returns
+// how many, or 0 with the drop reason in m (m stays).
 static int split(struct worker *w, struct rte_mbuf *m, const struct ip_info *info, uint32_t mtu, struct rte_mbuf **out)
 {
 	uint32_t id = identification[w->id].next++ * worker_count() + w->id;

@@ -204,8 +204,8 @@ static int error_ies(struct rte_mbuf *m, struct gtpu_ies *ies)
 	       ies->has_teid && ies->family != 0;
 }
 
-// TS 29.281 §7.3.1: the header's TEID is 0; the tunnel's and the address that it was sent to are in IEs. Both the
-// sender and that address are peers of ours (row G17); whose tunnel it is, the control plane knows.
+// TS 29.281 §7.3.1: the header's TEID is 0; IEs have the tunnel's TEID and the address that it was sent to. Sender and
+// address must be peers of ours (row G17). The control plane finds the session.
 static rte_edge_t error_indication(struct worker *w, struct rte_mbuf *m)
 {
 	struct gtpu_ies ies;

@@ -98,9 +98,9 @@ enum gtpu_inner {
 	GTPU_INNER_ECN,
 };
 
-// Checks the inner IP packet at offset `at`, which fills the `total` bytes of the tunnel packet's rest, and moves the
-// metadata to it. `ecn` is the outer header's, of which the inner one keeps a congestion mark (RFC 6040 §4.2). Nothing
-// is written unless it is GTPU_INNER_OK.
+// Checks the inner IP packet at offset `at`, which must fill the rest of `total` bytes, and moves the metadata to it.
+// `ecn` is the outer header's; a congestion mark is copied to the inner one (RFC 6040 §4.2). Writes nothing unless
+// GTPU_INNER_OK.
 static inline enum gtpu_inner gtpu_inner_enter(struct rte_mbuf *m, uint32_t at, uint32_t total, uint8_t ecn, int mobile)
 {
 	struct packet *pkt = packet_of(m);

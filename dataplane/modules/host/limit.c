@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits on what access ports have for the control plane: for each reason, of a subscriber, of its line, of its
-// S-tag, of its port.
+// Limits on access ports' packets for the control plane: per reason, for a subscriber, its line, its S-tag and its
+// port.
 //
 // A packet takes from all its buckets (subscriber, line, S-tag, port). If one is empty, it takes only from the narrower
 // ones of line and S-tag, which so measure a line's demand. A line that has used more than half of a bucket may not use

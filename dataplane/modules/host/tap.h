@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A TAP device of the kernel, in a network namespace: made, or taken over from the process before. It stays when its
-// descriptor closes (TUNSETPERSIST), with its addresses and routes; only its carrier goes.
+// A kernel TAP device in a network namespace: created, or taken over from the previous process. It outlives its
+// descriptor (TUNSETPERSIST), with its addresses and routes; only its carrier goes.
 #ifndef HOST_TAP_H
 #define HOST_TAP_H
 

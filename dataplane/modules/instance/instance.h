@@ -157,8 +157,8 @@ extern uint64_t instance_udp_open[65536 / 64];
 uint16_t instance_udp_port(uint32_t interface);
 // 1 when one of the instance's pools holds the address.
 int instance_owns(const struct instance *n, uint8_t family, const uint8_t *address);
-// The instance with a pool that holds the address, among those that look destinations up: `index`, or any of the VRF
-// when it is INSTANCE_NONE. INSTANCE_NONE when there is none. Workers.
+// The instance that looks destinations up and has the address in a pool: `index`, or any of the VRF when it is
+// INSTANCE_NONE. Returns INSTANCE_NONE without one. Workers.
 uint16_t instance_by_pool_exactly(
 	const struct instances *s, uint16_t index, uint8_t vrf, uint8_t family, const uint8_t *address);
 static inline uint16_t instance_by_pool(uint16_t index, uint8_t vrf, uint8_t family, const uint8_t *address)

@@ -62,7 +62,7 @@ static inline uint64_t meter_cost(const struct meter_bucket *b, uint32_t length)
 	return (uint64_t)(((unsigned __int128)b->cost * length + (1u << (METER_COST_SHIFT - 1))) >> METER_COST_SHIFT);
 }
 
-// How long after `time` the bucket is full: 0 when it is, at most the burst (a profile with a smaller one may be new).
+// Time from `time` until the bucket is full: 0 when it is, at most the burst (a new profile may have a smaller one).
 static inline uint64_t meter_lack(uint64_t full, uint64_t time, uint64_t burst)
 {
 	return bucket_lack(full, time, burst);

@@ -3,9 +3,8 @@
 // of a PDR's only meter are in the rule's state (rule/rule.h). Meters of several PDRs or sessions, and second meters of
 // a PDR, are in the pool below.
 //
-// A profile that is deleted while a session uses it: the session module's verify() refuses the transaction. A profile
-// that changes applies to running sessions at their next packet: the times until buckets are full stay, cut to the new
-// bursts, and counters go on.
+// Deletion of a profile in use is refused by the session module's verify(). A changed profile applies from the next
+// packet: times until full stay, cut to the new bursts, and counters continue.
 #ifndef POLICER_POLICER_H
 #define POLICER_POLICER_H
 

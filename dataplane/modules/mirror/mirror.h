@@ -39,8 +39,8 @@ enum mirror_way { MIRROR_NONE, MIRROR_PORT, MIRROR_IP, MIRROR_FAILED };
 // Owner worker.
 enum mirror_way mirror_copy(struct worker *w, struct rte_mbuf *m, struct rte_mbuf **copy);
 
-// erspan.c: puts GRE and ERSPAN headers in front of the frame at the data start of m, and an IP header from an address
-// of ours to the collector. Returns 0; -1 when there is no such address, or no room.
+// erspan.c: puts GRE and ERSPAN headers in front of the frame in m, and an IP header from our address to the collector.
+// Returns 0; -1 without such an address, or without room.
 int mirror_erspan(struct worker *w, struct rte_mbuf *m, struct mirror *x, const struct api_mirror *want, int uplink,
 	int truncated);
 

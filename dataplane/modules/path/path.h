@@ -46,8 +46,8 @@ static inline const struct path *path_get(uint32_t index) // NULL when there is 
 	return likely(index < GTPU_MAX_PATHS) ? __atomic_load_n(&path_table[index], __ATOMIC_ACQUIRE) : NULL;
 }
 
-// Of the outer header of a packet with this QFI. A Transport Level Marking of the FAR (`marking`, up to 63) is the CP
-// function's word, and comes first (TS 29.244 §8.2.12); the map is ours.
+// DSCP of the outer header for this QFI. The FAR's Transport Level Marking (`marking`, up to 63) comes first (TS 29.244
+// §8.2.12); then our map.
 static __rte_always_inline uint8_t path_dscp(const struct path *p, uint8_t marking, uint8_t qfi)
 {
 	if (marking < 64)

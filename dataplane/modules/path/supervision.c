@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Path management (TS 29.281 §7.2.1, TS 23.007 §20): Echo Requests, sent again after T3-RESPONSE; a path whose peer
-// leaves N3-REQUESTS of them unanswered is down until it answers again.
+// Path management (TS 29.281 §7.2.1, TS 23.007 §20): Echo Requests, repeated after T3-RESPONSE. After N3-REQUESTS
+// unanswered ones a path is down until its peer answers.
 #include "core/control.h"
 #include "core/event.h"
 #include "core/node.h"

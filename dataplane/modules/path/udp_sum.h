@@ -9,8 +9,8 @@
 // Bits of an IPv4 UDP checksum field that ask for verification: all, or none with API_ENGINE_UDP_SUM_IGNORED. Workers.
 uint16_t udp_sum_mask(void);
 
-// 1 when the datagram with its UDP header at offset `udp` of the packet, behind the IP header of `version` at `ip`, may
-// be taken. Its UDP length is that of what IP carries, and both headers are in the first segment: the caller checked.
+// 1 when the datagram with its UDP header at offset `udp`, behind the IP header of `version` at `ip`, is accepted. The
+// caller checked that the UDP length matches IP's, and that both headers are in the first segment.
 //
 // A checksum of 0 is none: allowed over IPv4, and over IPv6 with API_ENGINE_UDP_SUM_ZERO6 (RFC 6936 §4). If the device
 // found the checksum good, this is believed. A sender on this machine, or a guest on its host, may leave the checksum

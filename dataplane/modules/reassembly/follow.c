@@ -80,8 +80,8 @@ static void read_head(uint8_t head[FOLLOW_HEAD], uint8_t protocol, const uint8_t
 	}
 }
 
-// 1 when all bytes of the packet have passed. The first and the last fragment count once. A copy of another one makes
-// the sums too large: then a second ends the packet. The sum of end² - offset² is total² of parts that fill it.
+// 1 when all bytes of the packet have passed. The first and the last fragment count once. A copy of another makes the
+// sums too large: then a second ends the packet. The sum of end² - offset² is total² for parts that fill it.
 static int passed(struct datagram *d, const struct part *p, int more)
 {
 	uint32_t end = p->offset + p->size;

@@ -5,11 +5,11 @@
 // longer than the slot. That prefix is compared as a whole, and its RIB entry says where the rest of the slot leads. So
 // a look-up of a sparse table is two or three loads, and memory follows the number of prefixes.
 //
-// The control thread changes slots in place while workers look up: a slot is stored as a whole, and what it refers to
-// is complete before. A group or entry that is given up is used again after a grace period, when no reader is in it.
+// The control thread changes slots in place while workers look up: it stores a slot as a whole, after all that it
+// refers to. A released group or entry is reused after a grace period.
 //
-// rte_fib's tables need 192 bytes a route beside 32 MB for each table of IPv4, and rte_lpm finds a rule by walking
-// along all of its length: fib_bench.c compares.
+// rte_fib's tables need 192 bytes a route beside 32 MB per IPv4 table, and rte_lpm finds a rule by a linear search
+// among its length: fib_bench.c compares.
 #include "route/tables.h"
 #include "route/ways.h"
 #include "wire/bytes.h"

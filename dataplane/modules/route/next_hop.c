@@ -222,8 +222,8 @@ void next_hop_release(uint32_t index)
 	ip_ways_changed();
 }
 
-// A worker that saw resolved == 1 may be reading the header until its walk ends; so a header in use is first taken
-// away, and written after a grace period. Packets of the moment between are held like those of any unknown neighbour.
+// A worker that saw resolved == 1 may read the header until its walk ends. So a header in use is first withdrawn, and
+// written after a grace period. Packets in between are held as for an unknown neighbour.
 static void withdraw(struct next_hop *h)
 {
 	if (__atomic_exchange_n(&h->resolved, 0, __ATOMIC_ACQ_REL))

@@ -16,8 +16,8 @@ void hop_buckets_share(struct hop_buckets *b)
 	uint32_t next[HOPS_MAX] = {0};
 	uint8_t taken[HOP_BUCKETS] = {0};
 
-	// Each in turn takes the next of its own order of all buckets: the number of buckets is a prime, so every step
-	// reaches them all.
+	// Each in turn takes the next bucket of its own order. The number of buckets is a prime, so every step reaches
+	// them all.
 	for (uint32_t n = 0; n < HOP_BUCKETS;)
 		for (uint32_t m = 0; m < b->members && n < HOP_BUCKETS; m++, n++) {
 			uint32_t first = b->identity[m] % HOP_BUCKETS;

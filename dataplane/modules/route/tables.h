@@ -77,8 +77,8 @@ static inline uint8_t family_of_table(uint8_t table)
 
 enum { RIB_PRESENT = 1, RIB_ROUTE = 2, RIB_CONNECTED = 4 };
 
-// A prefix with its next hop. Workers read it where it is the only longer one of its slot (fib.c): the first 21 bytes.
-// An entry is used again after a grace period.
+// A prefix with its next hop. Workers read the first 21 bytes where it is the slot's only longer prefix (fib.c).
+// Entries are reused after a grace period.
 struct rib_entry {
 	uint8_t address[16];
 	uint16_t hop; // atomic: index of the next hop

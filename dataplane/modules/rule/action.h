@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done to a packet of a rule, compiled once (session/far.c). Modules forward, the full nodes and the fast path
-// carry it out; offload puts it into rte_flow. A rule has it, and its state a copy.
+// A rule's treatment of packets, compiled once (session/far.c). Module forward, the full nodes and the fast path carry
+// it out; offload translates it to rte_flow. The rule has it, and its state a copy.
 #ifndef RULE_ACTION_H
 #define RULE_ACTION_H
 

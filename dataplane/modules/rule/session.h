@@ -28,8 +28,8 @@ struct rule *session_rule(uint32_t session, uint16_t pdr);
 struct rule *session_rule_at(uint32_t session, uint16_t i);
 // api_session.discard in force: what waited under another number is to be dropped. Workers, within a walk.
 uint16_t session_discard(uint32_t session);
-// The first rule of the longest prefix of a session that this UE address in the instance is in, or NULL. Any worker,
-// within a walk. `absent`: a key that the caller has looked for in vain; 0: none.
+// The first rule of the longest session prefix with this UE address in the instance, or NULL. Any worker, within a
+// walk. `absent`: a key that the caller did not find; 0: none.
 const struct rule *session_ue_rule_beside(uint64_t absent, uint16_t instance, uint8_t family, const uint8_t *address);
 static inline const struct rule *session_ue_rule(uint16_t instance, uint8_t family, const uint8_t *address)
 {

@@ -18,8 +18,7 @@
 
 enum session_table { TABLE_ENDPOINT, TABLE_FTEID, TABLE_UE };
 
-// A key under which packets find a session: two words of an endpoint, or one of an F-TEID or UE address, which share a
-// table.
+// A key by which packets find a session: two words of an endpoint, or one of an F-TEID or UE address, in one table.
 struct session_key {
 	uint64_t word[2];
 	uint32_t first; // first rule of its chain
@@ -107,8 +106,8 @@ static inline uint64_t rule_value(uint32_t index)
 	return (uint64_t)session_pools.rule[index].generation << 32 | index;
 }
 
-// The rule of a value that a table of keys gave in this walk: it is in force, or was until a moment ago. The
-// generation says nothing then: it rises while the old version of a session may still be found.
+// The rule of a value found in a key table in this walk: in force, or until just now. The generation is no test here:
+// it rises while the old version may still be found.
 static inline struct rule *rule_of_key(uint64_t value)
 {
 	return &session_pools.rule[(uint32_t)value];
@@ -189,8 +188,8 @@ static inline uint64_t flow_entry_key(const struct worker *w, uint64_t key)
 	return key ^ (uint64_t)w->id << 56;
 }
 
-// Which packets keep their order, by a session's key: below ORDERS. All workers say the same: eight bits, the worker's
-// among them, do not count.
+// Order class of packets by their session's key: below ORDERS, the same for all workers, because eight bits, among them
+// the worker's, do not count.
 static __rte_always_inline uint8_t order_of(uint64_t number)
 {
 	return (uint8_t)(number * (0x9e3779b97f4a7c15ull << 8) >> 58);

@@ -12,7 +12,7 @@ struct rule;
 struct session_watcher {
 	// The FAR of this rule sends elsewhere now. After a grace period: the last packet of the old rule is out.
 	void (*tunnel_moved)(const struct rule *old);
-	// A new version has been in force for a grace period, and the old or the new one has a rule with RULE_BUFFER,
+	// A new version has been in force for a grace period; the old or the new one has a rule with RULE_BUFFER,
 	// RULE_DRAINING or RULE_NOTIFY. `worker` is the old version's.
 	void (*changed)(uint32_t session, uint32_t worker);
 	// The session is gone, since a grace period, and its index is not another's yet.

@@ -41,7 +41,7 @@ bool scheduler_mark(struct rte_mbuf *m)
 	if (pkt->ip_version == 0 || pkt->l3 + header > rte_pktmbuf_data_len(m) || rte_mbuf_refcnt_read(m) != 1 ||
 		!RTE_MBUF_DIRECT(m))
 		return false;
-	// As if a tunnel that ends here had the mark: RFC 3168 section 5 says the same of a sender that does not know
+	// As if the mark came from a tunnel that ends here: RFC 3168 section 5 requires the same for senders without
 	// ECN.
 	return ecn_leave_tunnel(ECN_CE, pkt->ip_version, rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3));
 }

@@ -100,8 +100,8 @@ int rule_has_address(const struct rule *r, uint8_t version, const uint8_t *addre
 		(version == 4 ? s->has_ue4 && memcmp(s->ue4, address, 4) == 0
 			      : s->ue6_prefix <= 128 && ip_prefix_equal(s->ue6, address, s->ue6_prefix)))
 		return 1;
-	// A mobile UE with one address may have networks of the other family behind it; of a wireline subscriber, the
-	// PDR of a family is for its networks too.
+	// A mobile UE with one address may have networks of the other family behind it; a wireline subscriber's PDR of
+	// a family is for its networks too.
 	if (s->encap != API_ENCAP_NONE && (m->match & other_family(version)))
 		return 0;
 	for (uint8_t i = 0; (m->match & API_PDR_FRAMED) && i < s->routes; i++)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `isthmus-dp filter`: compiles an expression of pcap-filter(7) and prints the programs. A process of its own, with
-// little memory and time: whatever an expression does to the compiler, it does it there.
+// little memory and time, so that a hostile expression harms nothing else.
 #include "trace/compile.h"
 #include <pcap/pcap.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which frames a trace follows: by its keys and its programs. A frame is looked at as it came: Ethernet, tags, PPPoE,
-// IP, and the packet inside where that is a G-PDU.
+// Which frames a trace follows, by its keys and programs. Examines received frames: Ethernet, tags, PPPoE, IP, and the
+// packet inside a G-PDU.
 #include "trace/filter.h"
 #include "core/object.h"
 #include "trace/program.h"

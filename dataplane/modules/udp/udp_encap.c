@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// udp-encap: outer UDP/IPv4 or UDP/IPv6 header in front of a packet (TS 29.244 §8.2.56): the ends of the rule's path,
-// the FAR's port. Comes after the policer.
+// udp-encap: outer UDP/IPv4 or UDP/IPv6 header (TS 29.244 §8.2.56) with the ends of the rule's path and the FAR's port.
+// Behind the policer.
 #include "core/node.h"
 #include "path/path.h"
 #include "rule/rule.h"

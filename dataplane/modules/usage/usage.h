@@ -106,8 +106,8 @@ int usage_rule_blocked(const struct rule *r);
 void usage_rule_add(struct worker *w, const struct rule *r, uint32_t length, int uplink, int before_qos);
 const struct reason *usage_quota_reason(void); // why a packet is dropped that a quota stops
 
-// Session nodes call it for a packet that a closed gate drops: URRs that measure before QoS enforcement (MBQE) count it
-// all the same. (What policers drop, the policer nodes count so.)
+// Session nodes call it for a packet dropped by a closed gate: URRs that measure before QoS enforcement (MBQE) count
+// it. (The policer nodes do so for policers' drops.)
 void usage_before_qos(struct worker *w, const struct rule *r, uint32_t length);
 // Packets dropped by the rule's gate, FAR, meters or buffer: counted for `show`, and downlink ones for DROTH's
 // threshold. A worker; if not the owner (a buffer that the session left), it counts for the threshold alone.

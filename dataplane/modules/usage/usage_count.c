@@ -70,8 +70,8 @@ void usage_set_marks(uint32_t index, uint32_t version)
 	usage_marks(u, &usage_table.limits[index], mark);
 	for (int i = 0; i < 3; i++)
 		__atomic_store_n(&u->mark[i], mark[i], __ATOMIC_RELAXED);
-	// The control thread changes limits, then the version, then the mark to 0: whichever of us writes the mark
-	// last, a mark of old limits does not stay.
+	// The control thread changes limits, then the version, then the mark to 0: whichever thread writes the mark
+	// last, no old limits' mark stays.
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&usage_table.limits[index].version, __ATOMIC_RELAXED) != version)
 		__atomic_store_n(&u->mark[API_TOTAL], 0, __ATOMIC_RELAXED);
@@ -107,8 +107,8 @@ void usage_add(struct worker *w, uint32_t index, uint32_t length, int uplink)
 
 int usage_slow(struct worker *w, uint32_t index, uint32_t length, int uplink)
 {
-	// TS 29.244 §5.2.2.2: traffic stops when the quota is used up. The packet that reaches it still passes and is
-	// counted, so the usage reported may exceed the quota by less than one packet.
+	// TS 29.244 §5.2.2.2: traffic stops when the quota is used up. The packet that reaches it passes and counts, so
+	// reported usage may exceed the quota by less than a packet.
 	if (usage_blocked(index))
 		return 0;
 	usage_add(w, index, length, uplink);
