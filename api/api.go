@@ -80,7 +80,7 @@ func MakeKey(name string) (Key, error) {
 	return k, nil
 }
 
-// ShortKey names what has no name of its own (a neighbour): the text itself when it fits, else its digest in hex.
+// ShortKey makes a key for an object without a name (a neighbour): the text if it fits, else its digest in hex.
 func ShortKey[T string | []byte](text T) Key {
 	var k Key
 	if len(text) >= NameSize {

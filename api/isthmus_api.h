@@ -47,15 +47,15 @@ enum api_type {
 	API_ACKNOWLEDGE = 11, // api_acknowledge, on the subscribed connection; no reply
 	API_TRACE = 12, // api_trace, its keys, programs and frame -> api_trace_state
 	API_TRACE_POLL = 13, // api_trace_poll -> api_trace_row[] in any number of replies, then api_trace_state
-	// empty -> replies without end: api_frame_port[] first and when it changes, and subscribers' frames, each
-	// api_frame and its api_frame_octets; one channel at a time
+	// empty -> replies without end: api_frame_port[], first and at changes; subscribers' frames, each api_frame and
+	// its api_frame_octets; one channel at a time
 	API_CHANNEL = 14,
 	API_CHANNEL_SEND = 15, // frames in the same form, on the connection that has the channel; no reply
 };
 
 #define API_F_LAST 1u // last reply to a request
 #define API_F_ERROR 2u // body is api_status with a non-zero code
-#define API_F_MORE 4u // with LAST, of a LIST: the limit was reached, more follows behind the last one
+#define API_F_MORE 4u // with LAST, of a LIST: the limit was reached, more follows
 
 struct api_header {
 	uint32_t magic;
@@ -296,7 +296,7 @@ struct api_engine {
 	uint32_t flow_rate; // new flows per second and worker; 0: no limit
 	uint32_t subscriber_flow_rate; // new flows per second and session; 0: no limit
 	uint32_t flow_idle; // seconds; an unused flow's entry is removed after one to two times that; 0: 60
-	uint32_t flow_lifetime; // seconds, at most 15 times flow_idle; so old, an entry goes in any case; 0: no limit
+	uint32_t flow_lifetime; // seconds, at most 15 times flow_idle; older entries always go; 0: no limit
 	uint32_t max_routes; // ROUTE objects, both families; 0: API_ROUTES
 	uint32_t channel_kib; // KiB of frames that wait for the control plane; 0: API_CHANNEL_KIB
 	// Frames of access ports for the control plane per second, worker and reason; 0: API_PUNT_*
@@ -314,11 +314,11 @@ struct api_engine {
 #define API_PUNT_PORT 50000u
 #define API_TRAFFIC 256u // what max_traffic 0 means
 #define API_FLOW_IDLE 60u // what flow_idle 0 means
-#define API_ROUTES (1280u << 10) // what max_routes 0 means: 1 M of IPv4 and 256 K of IPv6
+#define API_ROUTES (1280u << 10) // default of max_routes: 1 M of IPv4 and 256 K of IPv6
 #define API_ENGINE_DROP_UE_GTPU 1u // drop any UDP/2152 sent by a subscriber (row G10)
 #define API_ENGINE_IDLE_SLEEP 2u // a worker without work for a millisecond sleeps (shared or small machines)
-// UDP checksums of tunnel packets that come in: 0 over IPv6 is taken, as both ends agreed (RFC 6936 §4); none is
-// verified.
+// UDP checksums of received tunnel packets: ZERO6 accepts 0 over IPv6, by agreement of both ends (RFC 6936 §4); IGNORED
+// verifies none.
 #define API_ENGINE_UDP_SUM_ZERO6 4u
 #define API_ENGINE_UDP_SUM_IGNORED 8u
 
@@ -337,7 +337,7 @@ struct api_port_member {
 // Key: the port's name. What a device does with packets of sessions that are installed in it (rte_flow).
 enum api_offload {
 	API_OFFLOAD_NONE = 0,
-	API_OFFLOAD_ENCAPSULATION = 1, // the header of a tunnel comes off, the software does the rest
+	API_OFFLOAD_ENCAPSULATION = 1, // the tunnel header is removed, the software does the rest
 	API_OFFLOAD_FULL = 2, // all, from port to port
 	API_OFFLOAD_AUTO = 3, // what it can
 };
@@ -384,7 +384,7 @@ struct api_interface {
 // Core ports: no traffic; its networks and the routes by it are withdrawn. (On an access port sessions decide, not
 // gateway addresses.)
 #define API_INTERFACE_DOWN 1u
-// RFC 3704 §2.2, §2.4: a packet's source has a route, STRICT: by this interface. At most one of them; core ports.
+// RFC 3704 §2.2, §2.4: a packet's source must have a route; STRICT: by this interface. At most one of them; core ports.
 #define API_INTERFACE_RPF_STRICT 2u
 #define API_INTERFACE_RPF_LOOSE 4u
 // Access ports: our MAC address answers ARP and neighbour discovery for the addresses of the interface's networks. So
@@ -466,7 +466,7 @@ struct api_policer {
 	uint64_t pbs; // trTCM: peak burst; srTCM: excess burst (EBS)
 	uint8_t action[3]; // green, yellow, red: enum api_colour_action
 	uint8_t dscp[3]; // for REMARK
-	uint8_t colour_aware; // 1: the colour that a packet's DSCP says (AFx1, AFx2, AFx3: RFC 2597) counts
+	uint8_t colour_aware; // 1: the packet's DSCP gives its colour (AFx1, AFx2, AFx3: RFC 2597)
 	uint8_t pad2;
 };
 
@@ -499,7 +499,7 @@ struct api_subport {
 struct api_red {
 	uint16_t min, max; // packets: below min nothing is dropped, from max on everything
 	uint8_t probability; // towards max one in so many packets is dropped, or marked if it is ECN-capable (RFC 3168)
-	uint8_t weight; // of the length that a packet meets: one in 2 to the power of this
+	uint8_t weight; // weight of the present length in the average: one in 2 to the power of this
 	uint8_t pad[2];
 };
 
@@ -535,7 +535,7 @@ enum api_lookup {
 };
 
 #define API_INSTANCE_NO_UE_TO_UE 1u // packets from one UE to another are dropped, not turned round (row G21)
-#define API_INSTANCE_UE_OUT 4u // they leave by the route, as packets to others do, and may come in again
+#define API_INSTANCE_UE_OUT 4u // they leave by the route, like other packets, and may enter again
 #define API_INSTANCE_PIN_PEER 2u // a G-PDU must come from the address that the session's FAR sends to (row G13)
 
 // Key: the network instance's name. Endpoints and interfaces belong to one instance each. A local address is either an
@@ -801,7 +801,7 @@ struct api_far {
 
 enum api_redirect { API_REDIRECT_NONE = 0, API_REDIRECT_IP4 = 1, API_REDIRECT_IP6 = 2, API_REDIRECT_URL = 3 };
 
-// What few FARs have: duplicating parameters (TS 29.244 §7.5.2.3, outer GTP-U or none) and redirect information.
+// Rare parts of FARs: duplicating parameters (TS 29.244 §7.5.2.3, outer GTP-U or none) and redirect information.
 struct api_far_more {
 	uint8_t duplicate_outer; // enum api_outer
 	uint8_t duplicate_dscp; // 0xff: the path's
@@ -812,7 +812,7 @@ struct api_far_more {
 	char redirect_to[API_REDIRECT]; // text: address or URL
 };
 
-#define API_QER_RQI 1u // reflective QoS: the RQI goes along with downlink packets (TS 29.244 §8.2.88, TS 23.501 §5.7.5)
+#define API_QER_RQI 1u // reflective QoS: the RQI is in downlink packets (TS 29.244 §8.2.88, TS 23.501 §5.7.5)
 
 struct api_qer {
 	uint32_t id;
@@ -876,7 +876,7 @@ struct api_qer {
 #define API_URR_COUNT_PACKETS 16u // MNOP: packets are reported too
 #define API_URR_BEFORE_QOS 32u // MBQE: counted before the QERs
 #define API_URR_START_OF_TRAFFIC 64u // ISTM: measurement of time begins at once, not at the first packet
-#define API_URR_IP6 128u // of a session whose core side is IP: IPv6 packets alone, without thresholds and quotas
+#define API_URR_IP6 128u // of a session with an IP core side: IPv6 packets alone, without thresholds and quotas
 
 enum { API_TOTAL = 0, API_UPLINK = 1, API_DOWNLINK = 2 }; // indices of volumes
 
@@ -908,7 +908,7 @@ struct api_urr {
 };
 
 // Key: the session's name. Parts follow in this order: api_pdr, api_far, api_qer, api_urr, api_sdf, api_far_more,
-// api_address (framed routes); one without structs is left out.
+// api_address (framed routes); empty ones are left out.
 struct api_session {
 	uint64_t seid;
 	uint16_t worker; // owner
@@ -931,8 +931,8 @@ struct api_session {
 	// A number of the CP function, or set: where packets wait, none of these takes all of the room
 	uint32_t association;
 	uint32_t pad2;
-	char mirror[API_NAME]; // its packets are copied while there is such a mirror; empty: none
-	char counter[API_NAME]; // they are counted there while there is such a counter; empty: none
+	char mirror[API_NAME]; // its packets are copied if this mirror exists; empty: none
+	char counter[API_NAME]; // they are counted there if this counter exists; empty: none
 	// Of a PPPoE subscriber: LCP echo (RFC 1661 §5.8). We answer requests with our magic number and send one per
 	// interval; so many unanswered ones cause an LCP_DOWN event. Any echo of the peer counts as an answer.
 	uint32_t lcp_magic; // ours; 0: none was negotiated
@@ -950,11 +950,11 @@ struct api_session {
 
 // ---- events ---------------------------------------------------------------------------------------------------------
 
-// What a URR measured since its last report. Times are CLOCK_REALTIME nanoseconds, 0: no packet.
+// A URR's measurement since its last report. Times are CLOCK_REALTIME nanoseconds, 0: no packet.
 struct api_usage {
 	uint64_t seid;
 	uint32_t urr;
-	uint32_t sequence; // UR-SEQN: from 0, one more with each report of this URR
+	uint32_t sequence; // UR-SEQN: from 0, rises by one with each report of this URR
 	uint32_t triggers; // API_USAGE_*
 	uint32_t query; // api_urr.query of an immediate report
 	uint32_t duration; // seconds
@@ -981,10 +981,11 @@ enum api_event_type {
 	// A counter (its name) reached a watermark: usage has bytes[0], packets[0] and the period's start_ns. With
 	// `each`: of the session.
 	API_EVENT_WATERMARK = 11,
-	API_EVENT_LCP_DOWN = 12, // LCP echo of the session is not answered; once, until an echo comes
+	API_EVENT_LCP_DOWN = 12, // the session does not answer LCP echo; once, until an echo arrives
 };
 
-// Kept until acknowledged, and sent again to the next subscriber. Of a session that is gone, only USAGE may still come.
+// Kept until acknowledged, and sent again to the next subscriber. A deleted session may still have USAGE events, and no
+// others.
 struct api_event {
 	uint64_t sequence; // rises by one
 	uint64_t boot_id; // as in api_hello
@@ -1279,7 +1280,7 @@ struct api_port_row {
 	uint64_t rx_missed, rx_no_buffer, tx_dropped;
 	uint32_t offload; // enum api_offload: in force
 	uint32_t offload_entries; // that the device has now
-	uint64_t offload_refused; // flows that it, or what they need, left to the software
+	uint64_t offload_refused; // flows left to the software, for its own reasons or its surroundings'
 	char offload_why[API_OFFLOAD_WHY]; // not more
 	uint32_t steering; // enum api_steering: in force
 	uint32_t gone; // 1: its device was taken away
@@ -1368,7 +1369,7 @@ struct api_rule_row {
 	uint32_t pad2;
 };
 
-// Counts since the last report, and what is left of the quota (UINT64_MAX: no quota).
+// Counts since the last report, and the rest of the quota (UINT64_MAX: no quota).
 struct api_urr_row {
 	char session[API_NAME];
 	uint32_t urr, sequence;
@@ -1464,7 +1465,7 @@ struct api_traffic_row {
 	char instance[API_NAME]; // by which packets came; empty: none, or any
 	char dnn[API_NAME]; // of the session; empty: none
 	uint32_t qfi; // of the rule; API_NO_QFI: none
-	uint32_t other; // 1: what found no row of its own; the names are empty
+	uint32_t other; // 1: traffic without a row of its own; the names are empty
 	uint64_t uplink_packets, uplink_bytes, downlink_packets, downlink_bytes;
 };
 

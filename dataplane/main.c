@@ -98,7 +98,7 @@ int main(int argc, char **argv)
 		else
 			return usage(k == 'h' ? 0 : 2);
 	}
-	// EAL options stand behind "--". Any other word is a mistake, and no reason to start a server.
+	// EAL options follow "--". Any other word is a mistake, for which no server starts.
 	if (optind < argc && strcmp(argv[optind - 1], "--") != 0) {
 		fprintf(stderr, "isthmus-dp: there is no command \"%s\"\n", argv[optind]);
 		return usage(2);

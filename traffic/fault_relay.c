@@ -28,7 +28,7 @@
 #define SWAP_BYTES 4
 #define CUT_BYTES 4
 
-// In the order in which they are tried: a packet has one fault at most.
+// In the order of their trial: a packet has one fault at most.
 enum fault {
 	FAULT_DROP,
 	FAULT_MISROUTE,

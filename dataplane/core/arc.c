@@ -79,7 +79,7 @@ static struct node_stage *find_in(struct node_stage *list, const char *arc, cons
 	return NULL;
 }
 
-// Whether nothing that still waits must be passed before this one.
+// 1 when no waiting stage must come before this one.
 static int may_come(const struct node_stage *s)
 {
 	for (const struct node_stage *t = arcs.waiting; t != NULL; t = t->next)
@@ -156,7 +156,7 @@ static const char *follows(const struct node_arc *a, const struct node_stage *s,
 	return k < exits_of(a) && chosen ? a->exit[k] : NULL;
 }
 
-// The edges of a node (its number) to the arc, as its stage `s`, or NULL. `word` is what they are called in next_nodes.
+// Connects a node (its number) to the arc, as its stage `s`, or NULL. `word`: the edges' name in next_nodes.
 static int connect(uint16_t from, const struct node_arc *a, const struct node_stage *s, const char *word)
 {
 	struct rte_node_register *n = arcs.node[from];

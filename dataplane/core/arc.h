@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arcs: named ways through the graph, on which nodes stand that do not know each other (stages).
+// Arcs: named ways through the graph. Their nodes (stages) do not know each other.
 //
 // The edge "@arc" in next_nodes leads to the arc's first stage, or to its exit if it has none. A stage names its own
 // arc in the same way, once per exit, in order; these edges lead to the next stage, and from the last stage to the
@@ -29,13 +29,13 @@ struct node_stage {
 	const char *arc;
 	const char *before, *after; // NULL: none
 	int standard; // the product's own, which the fast paths account for
-	// Asked on the control thread at the end of each commit, when what it changed is in force. NULL: all.
+	// Called on the control thread at the end of each commit, when its changes are in force. NULL: all.
 	enum stage_wants (*wants)(void);
 	enum stage_wants wanted; // what it said last
 	struct node_stage *next;
 };
 
-// An arc belongs to the module of the node that it leads to. With several exits it needs a stage, which chooses one.
+// An arc belongs to the module of its last node. With several exits it needs a stage, which chooses one.
 struct node_arc {
 	const char *name;
 	const char *exit[NODE_ARC_EXITS]; // nodes
@@ -43,7 +43,7 @@ struct node_arc {
 	struct node_arc *next;
 };
 
-// A fast path, and the arcs that it leaves out, as it does what the product's own stages do there.
+// A fast path, and the arcs that it skips because it does the work of the product's own stages.
 struct arc_bypass {
 	const char *arc[ARC_BYPASS_ARCS]; // up to NULL
 	void (*changed)(void); // control thread, within a commit: `closed` has changed. NULL: nothing to do

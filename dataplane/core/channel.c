@@ -122,7 +122,7 @@ static int tell_ports(void)
 
 void channel_flush(void)
 {
-	// A reader that does not read, or is gone, which socket.c finds out: later.
+	// The client does not read, or is gone, which socket.c notices later.
 	if (channel.reader.to == NULL || !tell_ports())
 		return;
 	for (int n = 0; n < BATCHES_PER_VISIT && channel.used != 0; n++) {

@@ -137,7 +137,7 @@ int object_read(const struct object_ops *ops, const char *key, struct part_reade
 	int error = take(&p, ops->min_length, key, &body, length);
 	if (error == 0)
 		more = part_next(r, &p);
-	// An array that is not there has no structs; each stands once, in its place.
+	// A missing array has no structs; each array occurs once, in its place.
 	for (; error == 0 && more == 1 && a->part != 0; a++) {
 		int here = p.number == a->part;
 

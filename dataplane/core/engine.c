@@ -67,7 +67,7 @@ static int stage(struct object_change *c)
 		error = check_times(c->body);
 	if (error != 0 || engine_get() == NULL)
 		return error != 0 ? error : check(c->body);
-	// Also after a refused first transaction, which had started the engine by then.
+	// Also after a refused first transaction, which has started the engine.
 	struct api_engine have = without_rates(engine_get()), want = without_rates(c->body);
 	if (memcmp(&have, &want, sizeof(have)) != 0)
 		return object_error(EBUSY,

@@ -184,7 +184,7 @@ static uint32_t buffer_room(const struct ethdev_want *want)
 	return rte_pktmbuf_data_room_size(want->pool) - RTE_PKTMBUF_HEADROOM;
 }
 
-// Of a bonding device: what its members can, which it does not know yet.
+// Of a bonding device: its members' capabilities, which it does not know yet.
 static uint64_t offered_hashes(const struct ethdev *e)
 {
 	uint64_t offered = UINT64_MAX;

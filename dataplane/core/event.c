@@ -185,7 +185,7 @@ static void deliver(void)
 			.count = (uint32_t)RTE_MIN(RTE_MIN(events.end - events.next, to_the_edge), (uint64_t)BATCH),
 		};
 
-		// A subscriber that does not read, or is gone, which socket.c finds out: later.
+		// The subscriber does not read, or is gone, which socket.c notices later.
 		if (stream_offer(&events.subscriber, &part, slot(events.next), part.count * part.size) != 0)
 			return;
 		events.next += part.count;

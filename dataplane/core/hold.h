@@ -50,7 +50,7 @@ static inline int hold_over(const struct worker *w, const struct holder *h)
 	return w->hold[h->id] > h->share;
 }
 
-// Without a check: packets that go back to where they were taken from, or whose holder looks at hold_over() next.
+// Without a check: for packets that return to their place, or whose holder checks hold_over() next.
 static inline void hold_add(struct worker *w, const struct holder *h, uint32_t buffers)
 {
 	w->hold[h->id] += buffers;

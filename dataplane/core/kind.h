@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kind of objects: the parts of its bodies, and what its module does with them.
+// A kind of objects: the parts of its bodies, and its module's functions.
 #ifndef CORE_KIND_H
 #define CORE_KIND_H
 
@@ -25,8 +25,8 @@ struct object_ops {
 	const char *name; // "port"
 	uint32_t min_length; // of a body: the struct of the kind
 	uint32_t max_length; // 0: API_MAX_BODY
-	const struct object_array *arrays; // what may follow that struct, in this order, up to part 0. May be NULL
-	int packed; // 1: there are so many that of each what differs from another is held (body.h)
+	const struct object_array *arrays; // optional parts after that struct, in this order, up to part 0. May be NULL
+	int packed; // 1: numerous: only differences from an example are held (body.h)
 	// Returns 0, or a positive errno after writing the reason (object_error).
 	int (*stage)(struct object_change *c);
 	void (*commit)(struct object_change *c);

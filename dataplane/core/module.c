@@ -155,7 +155,7 @@ void control_run_timers(void)
 	if (engine_mode.threads)
 		look_around(now);
 	for (uint16_t i = 0; i < all.timers; i++)
-		// What may wait runs together, so that this thread wakes once for all.
+		// Timers that can wait run together, so that this thread wakes once for all.
 		if (now + (is_stretched(i) ? QUIET_INTERVAL_MS * 500000ull : 0) >= due_at(i)) {
 			all.timer[i].due_ns = now + all.timer[i].interval_ms * 1000000ull;
 			all.timer[i].fn(now);

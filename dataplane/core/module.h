@@ -11,7 +11,7 @@
 // anything for a while, every 20 ms if that is more. From constructors only. now_ns is CLOCK_MONOTONIC, or the
 // replay's clock.
 void timer_register(const char *name, uint32_t interval_ms, void (*fn)(uint64_t now_ns));
-// Timers have their own intervals for a while from now on: one of them has something to do. Control thread.
+// Timers keep their own intervals for a while: one of them has work. Control thread.
 void control_stir(void);
 // Called on the control thread after the ENGINE object was applied, before the first walk: allocate tables here.
 // Returns 0, or a positive errno after object_error(). From constructors only.

@@ -397,7 +397,7 @@ int control_inject(uint32_t worker, const char *node, struct rte_mbuf *m)
 	return 1;
 }
 
-// All that waits for worker `to`, in order; what does not fit into its inbox is dropped.
+// Sends all waiting packets to worker `to`, in order; those beyond its inbox's room are dropped.
 static void give(struct worker *w, uint32_t to)
 {
 	struct worker *owner = worker_get(to);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The object store: what the control plane wants, by (kind, key), and the transactions that change it.
+// The object store: the control plane's intent by (kind, key), and the transactions that change it.
 //
 // A module that owns a kind registers an object_ops. All calls come from the control thread. A commit runs
 //   stage() for every change: validates and builds beside the old; may fail. Deletions first, highest kind first; then

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The PORT object, the port table, and who polls which receive queue.
+// The PORT object, the port table, and the workers' receive queues.
 #include "core/port.h"
 #include "core/module.h"
 #include "core/object.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A port: a place where frames enter and leave the graph, behind one small interface for all drivers.
+// A port: where frames enter and leave the graph, with one small interface for all drivers.
 //
 // The control thread makes a port, then publishes it; it withdraws it and frees it after a grace period. Workers call
 // rx and tx with their own queue number, so a driver needs no lock. Counters are per worker; the control thread adds
@@ -56,7 +56,7 @@ struct port_driver {
 	uint64_t (*no_buffer)(struct port *p);
 };
 
-// What of the sessions is the device's (modules/offload). Written by the control thread.
+// The device's part of the sessions (modules/offload). Written by the control thread.
 struct port_offload {
 	uint8_t level; // enum api_offload, in force; workers
 	uint8_t asked; // the device was

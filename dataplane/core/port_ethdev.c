@@ -87,7 +87,7 @@ static uint16_t linearise(struct rte_mbuf **pkts, uint16_t n)
 	return good;
 }
 
-// Packets in buffers of other processes are copied for cards. What cannot is moved behind, as above.
+// Packets in other processes' buffers are copied for cards. Those that cannot be are moved behind, as above.
 static uint16_t own(struct rte_mbuf **pkts, uint16_t n)
 {
 	uint16_t good = 0;

@@ -16,7 +16,7 @@
 #define L2_ROOM 26 // Ethernet, two tags and FCS
 #define POLL_MS 5
 
-// Made with the first port, for good: others may still have buffers when the last port is gone.
+// Made with the first port and kept: others may have buffers after the last port is gone.
 static struct share *ours;
 
 struct share_port {

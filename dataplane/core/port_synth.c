@@ -72,7 +72,7 @@ static struct {
 	uint64_t rearm; // first fields of a fresh mbuf
 } streams;
 
-// A counter and a mix (wyrand): unlike a shift register, the next number does not wait for the last one's.
+// A counter and a mix (wyrand): unlike a shift register, a number does not depend on its predecessor.
 static inline uint32_t next_random(struct stream_worker *l)
 {
 	l->random += 0xa0761d6478bd642full;
@@ -118,7 +118,7 @@ static inline int may_send(const struct stream *s, struct stream_worker *l, cons
 	return 1;
 }
 
-// Headers in the table are padded to whole cache lines, and so is what is copied: the room behind a header is payload.
+// Table headers are padded to whole cache lines and copied whole: the room behind a header is payload.
 static inline void copy_lines(uint8_t *to, const uint8_t *from, uint32_t bytes)
 {
 	for (uint32_t at = 0; at < bytes; at += 64)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replies to requests, and those of many rows, which are made as their client reads them.
+// Replies to requests, and replies of many rows, made as their client reads them.
 #ifndef CORE_REPLY_H
 #define CORE_REPLY_H
 
@@ -23,7 +23,7 @@ static inline uint64_t stats_next(uint64_t place, uint64_t places)
 
 // Where replies go: a client of the socket, or replay's state file.
 struct reply_sink {
-	// Sends one reply, a part, or keeps a copy: it never waits. Returns 0, or -1 when the client is gone.
+	// Sends one reply, a part, or keeps a copy; never waits. Returns 0, or -1 when the client is gone.
 	int (*send)(
 		struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows);
 	// The same without waiting: 1 when the client has not read enough yet (nothing was sent). h->length less its
@@ -96,7 +96,7 @@ struct stats_sink {
 // Returns NULL after reply_error(). With its step and end set it is begun; rows_send() is for end().
 struct stats_sink *rows_open(struct reply_sink *to, const struct api_header *h, uint16_t part, uint32_t row_length);
 void rows_send(struct stats_sink *s, uint16_t flags);
-// Of a reply that is under way: goes on until a message was sent or time is up (control_now_ns()).
+// Continues a reply until a message was sent or time is up (control_now_ns()).
 void request_continue(struct reply_sink *sink, uint64_t until_ns);
 void request_forget(struct reply_sink *sink, int all_taken); // ends it; all_taken: nothing sent waits for the client
 stats_fn stats_table(uint32_t table, uint32_t *row_length); // NULL: there is none

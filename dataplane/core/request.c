@@ -173,7 +173,7 @@ static void change(struct reply_sink *sink, const struct api_header *h, const vo
 	}
 }
 
-// Rows of reports before the status. What the client does not get any more becomes events: it is charged for.
+// Rows of reports before the status. Undelivered ones become events, because they are charged for.
 static uint64_t usage_step(struct stats_sink *s)
 {
 	const uint32_t most = REPLY_BYTES / sizeof(struct api_usage);

@@ -42,7 +42,7 @@ struct client {
 	const char *ends; // why it is to be closed; empty: it closed
 	uint8_t *in; // from `at` on not dealt with
 	uint32_t at, used, room;
-	uint64_t awaited_ns; // since when its first message, or the rest of one, is awaited; 0: it may be silent
+	uint64_t awaited_ns; // start of the wait for its first message, or the rest of one; 0: it may be silent
 	uint64_t heard_ns; // when it last sent something
 	int drained; // in this visit: all that it sent was read
 	uint8_t *out; // what it has not read, from out_sent on
@@ -231,7 +231,7 @@ static int may_ask(const struct client *c)
 	return c->ends == NULL && c->sink.rest == NULL && unread(c) < OUT_BYTES && !channel_holds(&c->sink);
 }
 
-// 1: a whole message waits. What is none ends the connection.
+// 1: a whole message waits. Anything else ends the connection.
 static int has_message(struct client *c, struct api_header *h)
 {
 	if (c->used - c->at < sizeof(*h))
@@ -307,7 +307,7 @@ static int read_more(struct client *c)
 	return 1;
 }
 
-// Its reply goes on, then its messages, until time is up, or the client has to do something first.
+// Continues its reply, then its messages, until time is up or the client must act.
 static void serve(struct client *c, int readable, uint64_t until_ns)
 {
 	struct api_header h;

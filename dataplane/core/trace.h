@@ -15,7 +15,7 @@
 #define TRACED_AWAY 0x40u // followed by none: only kept from the fast path, with others of its session
 #define TRACED_HYPOTHETICAL 0x80u // of `isthmus explain`: it is not sent, and nothing is counted for it
 #define TRACE_ENDS (-1)
-#define TRACE_LOST (-2) // it ends, and what was to be sent on is not
+#define TRACE_LOST (-2) // it ends, and its onward packet is lost
 
 // Words of a stage about one packet; too many are cut.
 struct trace_text {
@@ -58,7 +58,7 @@ void trace_stage_register(struct trace_stage *s); // from constructors
 // Where hypothetical frames of ports of a role enter the graph: a node. From constructors.
 void trace_entry_register(enum api_role role, const char *node);
 
-#define TRACE_KEYS 1u // one of the keys is the packet's, or there are none
+#define TRACE_KEYS 1u // one of the keys matches, or there are none
 #define TRACE_ALL 2u // and one of the programs takes it
 
 // Chooses packets: keys and programs of a trace. From a constructor; one.
@@ -94,7 +94,7 @@ static inline int trace_is_hypothetical(struct rte_mbuf *m)
 	return (trace_marks(m) & TRACED_HYPOTHETICAL) != 0;
 }
 
-// It makes no entry in the fast path, so that the next one of its session can be traced, too.
+// Makes no entry in the fast path, so that the session's next packet can be traced, too.
 static inline int trace_keeps(struct rte_mbuf *m)
 {
 	return (trace_marks(m) & (TRACED_BY | TRACED_AWAY)) != 0;

@@ -196,7 +196,7 @@ static void keep(struct trace *tr, const struct api_trace_row *row)
 		tr->queue[tr->queued++] = *row;
 }
 
-// Of the ring at most so many rows: those of trace k go to fn, others' to their queues. Returns how many there were.
+// Takes at most so many rows of the ring: trace k's go to fn, others' to their queues. Returns how many.
 static uint32_t take_rows(struct rte_ring *ring, uint32_t k, uint32_t most,
 	void (*fn)(void *arg, const struct api_trace_row *row), void *arg)
 {

@@ -170,7 +170,7 @@ static void step(struct tracer *t, struct worker *w, const struct trace_node *nt
 	trace_record(t, w, trace_number(pkt), pkt->traced, &row);
 }
 
-// Marked packets among what the node gave to its next nodes.
+// Finds marked packets in what the node enqueued to its next nodes.
 static void look_behind(struct tracer *t, struct worker *w, const struct trace_node *nt, const struct rte_node *node,
 	const uint16_t before[TRACE_EDGES], uint32_t ticks)
 {

@@ -26,7 +26,7 @@ struct trace {
 	struct trace_filter *filter; // NULL: every packet
 	uint64_t followed; // atomic, workers add
 	uint64_t lost_before; // rows that the queue had no room for
-	// Rows that the control thread took from rings when another trace was polled.
+	// Rows taken from rings while another trace was polled.
 	struct api_trace_row *queue;
 	uint32_t queued, given; // given: rows of the queue that the poll under way has
 };

@@ -35,7 +35,7 @@ static struct {
 	int stop; // written by the control thread, read by workers
 } threads;
 
-// What ends the sleep of a worker, and how long it may be, ns.
+// Collects the descriptors that end a worker's sleep. Returns its length, ns.
 static uint64_t prepare_sleep(struct worker *w)
 {
 	const struct port_queues *q = __atomic_load_n(&w->queues, __ATOMIC_ACQUIRE);
@@ -57,7 +57,7 @@ static uint64_t prepare_sleep(struct worker *w)
 	return w->due - now < w->tsc_hz / 10 ? RTE_MIN(ns, (w->due - now) * NS_PER_S / w->tsc_hz) : ns;
 }
 
-// A walk took so long, or another thread had the CPU, or the worker slept on for so long after its time.
+// A long walk, another thread on the CPU, or a late wake-up.
 static inline void note_stall(struct worker *w, uint64_t ticks)
 {
 	if (likely(ticks <= w->stall))

@@ -129,7 +129,7 @@ static inline void worker_due(struct worker *w, uint64_t ticks)
 	w->due = RTE_MIN(w->due, ticks);
 }
 
-// Any thread, behind what it published for worker `id`: it looks at once.
+// Any thread, after it published something for worker `id`, which looks at once.
 void worker_wake(uint32_t id);
 
 // Changes when w did something.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the machine did to a measurement, read from /proc, and an estimate of the core's clock.
+// Disturbance of a measurement by the machine, read from /proc, and an estimate of the core's clock.
 #include "traffic/engine/machine.h"
 #include <math.h>
 #include <pthread.h>

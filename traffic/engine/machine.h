@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the machine did to a measurement: stolen time, context switches, the clock.
+// Disturbance of a measurement by the machine: stolen time, context switches, the clock.
 #ifndef TRAFFIC_MACHINE_H
 #define TRAFFIC_MACHINE_H
 

@@ -115,7 +115,7 @@ static inline bool ip_header_sum_good(const uint8_t *ip)
 	return ((sum & 0xffff) + (sum >> 16)) == 0xffff;
 }
 
-// An L4 checksum, pseudo header included (RFC 768, RFC 8200 §8.1). No UDP checksum is a good one.
+// An L4 checksum with pseudo header (RFC 768, RFC 8200 §8.1). Absent in UDP counts as good.
 static bool l4_sum_good(const struct template_sum *s, const uint8_t *frame, uint16_t length)
 {
 	uint16_t given, covered = (uint16_t)(length - s->start);

@@ -181,7 +181,7 @@ static uint32_t group_send(struct egress *l, struct group *g, uint32_t n, uint64
 	return n;
 }
 
-// Answers to what other streams' packets asked, with the asking packet's time.
+// Answers to other streams' packets, with their time stamps.
 static uint32_t send_answers(struct egress *l, struct sender *s, const struct pattern *pattern)
 {
 	struct answer asked[BURST];

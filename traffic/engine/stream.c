@@ -59,7 +59,7 @@ static uint16_t checksum_at(const uint8_t *row, uint32_t offset)
 	return sum % 0xffff;
 }
 
-// Finds what a field does to the checksums, by writing it twice.
+// Finds a field's effect on the checksums, by writing it twice.
 static void prepare_field(struct headers *h, uint32_t index, const uint8_t *payload)
 {
 	const struct template_field *f = &h->t->field[index];
@@ -146,7 +146,7 @@ void headers_write(const struct headers *h, uint32_t size, uint32_t flow, uint8_
 	}
 }
 
-// The first flow's header at each size; the payload that it is summed up with goes again.
+// The first flow's header at each size; its payload is only for the sum.
 static int make_first(
 	struct headers *h, const struct template *sent, const struct work_stream *s, const struct pattern *p)
 {
@@ -206,7 +206,7 @@ static void payload_sum_init(struct payload_sum *p, const struct headers *h)
 	const struct template_sum *sum = h->t != NULL ? template_payload_sum(h->t) : NULL;
 
 	*p = (struct payload_sum){0};
-	// One over a field that may be anything is summed up packet by packet.
+	// A checksum over a field of any value is computed per packet.
 	if (sum == NULL || h->t->mask[sum->offset] == 0)
 		return;
 	p->offset = sum->offset;

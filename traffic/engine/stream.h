@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of the tester: a stream's sending half and its receiving half, each touched by one thread only.
+// Inside of the tester: a stream's sending and receiving halves, each of one thread only.
 //
 //   sender    written by the thread that sends on the stream's port.
 //   Receiver  written by the thread that receives on the stream's sink.
@@ -80,7 +80,7 @@ static inline uint32_t tag_sum(const struct tag *t, int odd)
 	return odd ? ((uint32_t)sum & 0xff) << 8 | (uint32_t)sum >> 8 : (uint32_t)sum;
 }
 
-// The checksum of a packet, in memory order, from the one made for a tag of zeros.
+// The checksum of a packet, in memory order, from that with a tag of zeros.
 static inline uint16_t payload_sum_with(const struct payload_sum *p, uint32_t size, uint16_t zero, const struct tag *t)
 {
 	uint32_t sum = (uint16_t)~zero + tag_sum(t, p->odd[size]);

@@ -110,8 +110,7 @@ static void device_args(const struct job_port *p, char *args, size_t n)
 		snprintf(args + used, n - used, ",rsize=%d", rte_log2_u32(p->descriptors));
 }
 
-// A memif client starts only when its server listens, else its driver says -1 (EPERM): that is waited for as for a
-// link.
+// A memif client starts only when its server listens; its driver says -1 (EPERM) before. We wait for it as for a link.
 static int open_device(struct tester *t, struct tester_port *p, const struct ethdev_want *device, char *error, size_t n)
 {
 	const struct timespec pause = {.tv_nsec = 50000000};
@@ -330,7 +329,7 @@ static int make_egress(struct tester *t, uint16_t index, char *error, size_t n)
 	return 0;
 }
 
-// With a thread for each direction of each port every thread has one of them, else ports are dealt out in blocks.
+// With a thread per direction of each port, every thread has one; else ports are dealt out in blocks.
 static void deal_out(struct tester *t)
 {
 	for (uint32_t i = 0; i < t->threads; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine is to do: a job that was checked, its stacks compiled.
+// The engine's task: a checked job with compiled stacks.
 #ifndef TRAFFIC_WORK_H
 #define TRAFFIC_WORK_H
 

@@ -30,8 +30,8 @@
 
 // ---- the job: struct job, then its ports, then of each stream struct job_stream and two stacks, send and receive ----
 
-// A header field's value: the same in every packet, or counted from flow to flow, or anything (what is received only):
-// value(flow) = bytes + step * ((flow / each) % count).
+// A header field's value: constant, counted by flow, or any (received only). value(flow) = bytes + step * ((flow /
+// each) % count).
 struct value {
 	uint8_t given; // the profile names it; else the layer's default counts
 	uint8_t any;

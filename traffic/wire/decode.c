@@ -67,7 +67,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct walk *w, const char
 	w->room -= (size_t)n;
 }
 
-// The packet at work ends at `end`. What encloses it must end there too, but for padding. Returns whether it is so.
+// The packet at work ends at `end`. Checks that its enclosing one ends there too, but for padding.
 static bool ends(struct walk *w, uint32_t end, const char *beyond, const char *before)
 {
 	bool padded = !w->bounded && w->length == FRAME_SHORTEST;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A decoder of its own for received frames: walks every header and verifies every length and checksum on the way. It
-// shares no code with the gateway or with stack.c. Pure; any bytes may come.
+// An independent decoder for received frames: walks every header and verifies every length and checksum. Shares no code
+// with the gateway or with stack.c. Pure; accepts any bytes.
 #ifndef TRAFFIC_DECODE_H
 #define TRAFFIC_DECODE_H
 

@@ -30,7 +30,7 @@ enum layer_kind {
 	LAYER_KINDS
 };
 
-// How a field is written in a profile and where it lies in its header.
+// A field's notation in a profile, and its place in the header.
 enum field_form { FORM_NUMBER, FORM_MAC, FORM_IPV4, FORM_IPV6 };
 // A field's value when the profile gives none. A given value overrides all of them, so that wrong headers can be sent
 // on purpose. Of UDP's checksum a profile can only say whether it is there (0: none, 1: computed).

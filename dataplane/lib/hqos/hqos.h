@@ -117,7 +117,7 @@ static inline void hqos_set_place_of(struct rte_mbuf *m, uint32_t place, uint8_t
 // (HQOS_ERROR bytes). Memory comes from rte_malloc.
 struct hqos *hqos_create(const struct hqos_params *params, char error[HQOS_ERROR]);
 
-// Frees the instance and the packets that it still holds; returns how many those were, so that the caller counts them.
+// Frees the instance and its packets; returns their number, for the caller's counters.
 uint32_t hqos_free(struct hqos *h);
 
 // Gives a pipe one of the scheduler's profiles. Takes effect for the next packet; queued packets stay, and the pipe's
@@ -142,8 +142,8 @@ static inline bool hqos_preceded(const struct rte_mbuf *m)
 	return m->hash.sched.queue_id == HQOS_PLACE_PRECEDENCE;
 }
 
-// Writes up to `n` packets that may leave now to `out`; returns how many. Call it on every walk, also when nothing
-// came.
+// Writes up to `n` packets that may leave now to `out`; returns how many. Call it on every walk, even without new
+// packets.
 uint32_t hqos_dequeue(struct hqos *h, struct rte_mbuf **out, uint32_t n, uint64_t now);
 
 // Makes room: removes up to `n` packets, the oldest of the longest queues first. The caller gets and drops them; they

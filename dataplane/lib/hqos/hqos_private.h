@@ -42,7 +42,7 @@ struct rate {
 
 enum { IDLE, ACTIVE, PARKED, WAITING };
 
-// What passed, of a class: packets in the high 8 bits, bytes in the low 24, until they go to hqos.accepted.
+// Passed packets of a class, in the high 8 bits, and bytes, in the low 24, until they go to hqos.accepted.
 #define TAKEN_PACKET (1u << 24)
 
 // All that a packet needs that passes straight through, dense: of 65,536 pipes 4 MB.

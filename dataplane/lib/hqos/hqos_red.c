@@ -56,7 +56,7 @@ __rte_noinline bool red_refuses(struct hqos *h, uint32_t index, uint32_t q, stru
 		age(h, red, config->wq_log2, p);
 		return false;
 	}
-	// The average has 32 bits, RTE_RED_SCALING and the weight's of them behind the point: longer ones would
+	// The average has 32 bits, RTE_RED_SCALING and the weight's of them behind the point: longer queues would
 	// overflow it.
 	uint32_t length = RTE_MIN(queues_of(h, p)->queued[q], UINT32_MAX >> (RTE_RED_SCALING + config->wq_log2));
 	switch (rte_red_enqueue_nonempty(config, red, length)) {

@@ -36,7 +36,7 @@ static uint64_t subport_bit(const struct hqos *h, const struct subport *sp)
 	return 1ull << (sp - h->subport);
 }
 
-// Credit of a class at the subport for one turn of a pipe, as time; so much must be there for each grant.
+// Credit of a class at the subport for one turn of a pipe, as time; each grant needs so much.
 static uint64_t turn_time(const struct subport *sp, uint32_t c)
 {
 	uint64_t turn = PIPE_QUANTUM * sp->class_rate[c].cost >> COST_SHIFT;

@@ -42,7 +42,7 @@ struct share {
 	struct peer *peer[SHARE_PEERS + 1];
 };
 
-// A session with another process: begins with the first link, ends with the first that goes; all its links go then.
+// A session with another process: from the first link until one of them ends, which ends all.
 struct peer {
 	struct share *share;
 	dev_t device; // with inode: which memory it lends, so which process it is

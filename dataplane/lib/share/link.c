@@ -26,7 +26,7 @@ static inline struct rte_mbuf *make(struct rte_mbuf *m, uint32_t offset, uint32_
 // socket is open.
 static inline void ring(struct share_link *l, uint32_t *rung)
 {
-	// Either we see that it sleeps, or share_sleep() sees what was given.
+	// Either we see that it sleeps, or share_sleep() sees our frames.
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	uint32_t sleeps = __atomic_load_n(&l->theirs->sleeps, __ATOMIC_RELAXED);
 
@@ -45,7 +45,7 @@ static inline bool claim(uint8_t *whose, uint8_t from, uint8_t to)
 	return __atomic_compare_exchange_n(whose, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-// It is `to`'s, who may claim it at once: we have done with its mbuf.
+// `to` may claim it at once: we no longer use its mbuf.
 static inline void give_up(uint8_t *whose, uint8_t to)
 {
 	__atomic_store_n(whose, to, __ATOMIC_RELEASE);
@@ -71,7 +71,7 @@ int give_back(struct rte_mempool *pool, void *const *mbufs, unsigned n)
 	}
 	if (l != NULL)
 		__atomic_store_n(&l->mine->given, l->given, __ATOMIC_RELEASE);
-	// Who sleeps need not hear of each, but another of its threads may send, and run out of them.
+	// A sleeper need not hear of each, but another of its threads may send and run out of them.
 	if (l != NULL && l->given - l->given_told > p->theirs.count / 4) {
 		l->given_told = l->given;
 		ring(l, &l->given_rung);
@@ -137,7 +137,7 @@ static inline struct rte_mbuf *accept_frame(struct share_link *l, struct peer *p
 	return make(b->mbuf[buffer], offset, length);
 }
 
-// In buffers of our own: a frame without headroom, and everything while we keep half of what the other side has.
+// Copies into our buffers: a frame without headroom, and everything while we hold half of the other side's.
 static uint16_t copy_received(struct share_link *l, struct rte_mbuf **pkts, uint16_t n, bool all)
 {
 	uint16_t left = 0;

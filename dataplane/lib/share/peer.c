@@ -91,8 +91,7 @@ void peer_end(struct peer *p, const char *why)
 	p->up = false;
 }
 
-// All their buffers were given back or freed: nothing of ours reads or writes them any more, which closing the
-// lifelines says.
+// All their buffers were given back or freed: we no longer access them, which closing the lifelines says.
 static void forget_theirs(struct peer *p)
 {
 	rte_spinlock_lock(&p->lock); // the thread that freed the last one has left give_back()

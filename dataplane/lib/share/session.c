@@ -117,7 +117,7 @@ static bool begin(struct share_link *l, const struct hello *h, const int *file)
 	return true;
 }
 
-// Returns 1: up, 0: nothing came yet, -1: this is no peer of ours, or it has gone.
+// Returns 1: up, 0: nothing arrived yet, -1: not a peer of ours, or gone.
 static int hear_hello(struct share_link *l)
 {
 	struct hello h;

@@ -47,13 +47,13 @@ struct share_counters {
 
 // Both return NULL after a sentence in `error`.
 struct share *share_new(const struct share_want *want, char *error, size_t n);
-// The mbufs of the buffers that are lent: a frame in one of them is sent without a copy. They look direct (README.md).
+// The mbufs of lent buffers: a frame in one of them is sent without a copy. They look direct (README.md).
 struct rte_mempool *share_pool(struct share *s);
 // Reclaims lent buffers: the process ends, or no link was ever opened.
 void share_free(struct share *s);
 struct share_link *share_open(struct share *s, const struct share_link_want *want, char *error, size_t n);
 void share_close(struct share_link *l); // no thread is in share_rx() or share_tx() of it
-// Connects, and notices who has gone. To be called every few milliseconds, also when all links are closed.
+// Connects, and notices dead peers. Call every few milliseconds, also when all links are closed.
 void share_poll(struct share *s);
 bool share_up(const struct share_link *l); // any thread
 uint32_t share_lent(const struct share *s); // buffers that others have at the moment
@@ -66,7 +66,7 @@ uint16_t share_rx(struct share_link *l, struct rte_mbuf **pkts, uint16_t n);
 // frames come; -1: it may wait until the link is up. The peer may ring without reason, or never: neither wait for ever
 // nor return at once every time.
 bool share_sleep(struct share_link *l, int *fd);
-// Returns how many were taken; the caller keeps the rest, which is behind them. Both are in the order that they had.
+// Returns how many were taken; the caller keeps the rest, behind them. Both keep their order.
 uint16_t share_tx(struct share_link *l, struct rte_mbuf **pkts, uint16_t n);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Circuit ids. What is malformed has none: the control plane judges the message.
+// Circuit ids. Malformed messages have none: the control plane judges them.
 #include "wire/circuit.h"
 #include "wire/pppoe.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a mark on a tunnel's outer header does to the packet inside.
+// Effect of a tunnel's outer mark on the packet inside.
 #include "wire/ecn.h"
 
 // RFC 6040 §4.2: a sender without ECN learns of a congestion mark only by a loss. Else the outer mark is kept: CE, or

@@ -39,7 +39,7 @@ enum gtpu_status {
 
 // Header contents beside TEID and QFI. A relay into another tunnel passes them on; the tunnel's end must understand
 // them.
-#define GTPU_MORE 1u // sequence or N-PDU number, an extension header, or a container that says more than a QFI
+#define GTPU_MORE 1u // sequence or N-PDU number, an extension header, or a container with more than a QFI
 #define GTPU_ENDPOINT 2u // an extension that is unknown and that an end point must understand
 
 struct gtpu_info {
@@ -130,7 +130,7 @@ unsigned gtpu_put_echo_response(uint8_t *to, uint16_t sequence);
 // Error Indication (§7.3.1): TEID 0 in the header; the unknown TEID and the address that it was sent to in IEs.
 // family 4 or 6; address 4 or 16 bytes.
 unsigned gtpu_put_error_indication(uint8_t *to, uint32_t teid, uint8_t family, const uint8_t *address);
-// Supported Extension Headers Notification (§7.2.3): TEID 0; what an endpoint here understands.
+// Supported Extension Headers Notification (§7.2.3): TEID 0; lists the types that an endpoint here understands.
 unsigned gtpu_put_supported_extensions(uint8_t *to, uint16_t sequence);
 // End Marker (§7.3.2) for the tunnel teid; with a container when qfi is not GTPU_NO_QFI.
 unsigned gtpu_put_end_marker(uint8_t *to, uint32_t teid, uint8_t qfi, uint8_t pdu_type);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ICMP (RFC 792, RFC 1812 §4.3) and ICMPv6 (RFC 4443): the errors a router owes, what must not be answered, echo
-// replies.
+// ICMP (RFC 792, RFC 1812 §4.3) and ICMPv6 (RFC 4443): a router's errors, forbidden answers, echo replies.
 #ifndef WIRE_ICMP_H
 #define WIRE_ICMP_H
 

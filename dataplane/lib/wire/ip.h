@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // IPv4 (RFC 791) and IPv6 (RFC 8200) headers up to the transport header, in one decoder.
 //
-// A packet may be shorter than the rest of its frame (Ethernet padding): `length` says how long it is.
+// A packet may be shorter than the rest of its frame (Ethernet padding): `length` is its own.
 #ifndef WIRE_IP_H
 #define WIRE_IP_H
 
@@ -199,7 +199,7 @@ static inline enum ip_status ip_parse(const uint8_t *p, uint32_t available, uint
 	return ip_transport_parse(p, available, out);
 }
 
-// ip_parse() of a packet that came from another host: its IPv4 header checksum is right, too (RFC 1812 §5.2.2).
+// ip_parse() of another host's packet: also checks its IPv4 header checksum (RFC 1812 §5.2.2).
 static inline enum ip_status ip_check(const uint8_t *p, uint32_t available, uint32_t total, struct ip_info *out)
 {
 	enum ip_status status = ip_parse(p, available, total, out);

@@ -5,7 +5,7 @@
 //   half 0: outer length, outer source, inner length, inner fragmentation, inner source
 //   half 1: outer UDP length, GTP-U length, inner destination, inner UDP length
 //
-// Of an address the first octet says whether a host may have it (ip4_is_host()).
+// An address's first octet shows whether a host may have it (ip4_is_host()).
 #ifndef WIRE_LANES_H
 #define WIRE_LANES_H
 

@@ -240,7 +240,7 @@ static rte_edge_t wait(struct worker *w, struct rte_graph *graph, struct rte_nod
 		queue_append(w, q, m, as);
 		make_room(w, graph, node, q);
 	}
-	// Only where something is due earlier: filing looks at all that waits.
+	// Only if something is due earlier: filing reads all waiting packets.
 	if (q != NULL && (RTE_MIN(waiting_ends(&as), first_notice(q)) < q->due || q->packets == 0))
 		queue_file(w, q);
 	return edge;
@@ -303,7 +303,7 @@ static struct session_view view_of_waiting(const struct waiting *was)
 		.front = was->front};
 }
 
-// Each packet once: kept ones go to the end of the queue again, so their order stays.
+// Each packet once: kept ones return to the queue's end, so their order stays.
 static uint32_t pass_on(struct worker *w, struct rte_graph *graph, struct rte_node *node, struct queue *q)
 {
 	uint32_t count = q->packets;

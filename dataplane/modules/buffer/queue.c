@@ -98,7 +98,7 @@ struct queue *queue_ensure(struct worker *w, struct rte_graph *graph, struct rte
 		return q;
 	if (__atomic_load_n(&p->queue, __ATOMIC_ACQUIRE) != QUEUE_NONE)
 		return NULL;
-	// One more than the packets that may wait: if none is free, some queue has notices only.
+	// Queues outnumber waiting packets by one: if none is free, some queue has notices only.
 	if (b->free == QUEUE_NONE && (q = fair_empty(b)) != NULL)
 		queue_give_up(w, q);
 	if (b->free == QUEUE_NONE)
@@ -215,7 +215,7 @@ static void session_is_gone(uint32_t session)
 	struct place *p = &buffer_tables.place[session];
 	__atomic_fetch_add(&p->generation, 1, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&p->unnotified, 0, __ATOMIC_RELAXED);
-	// Its worker puts no queue here any more: the session is gone since a grace period.
+	// Its worker adds no queue here any more: the session has been gone for a grace period.
 	uint32_t index = __atomic_load_n(&p->queue, __ATOMIC_ACQUIRE);
 	if (index != QUEUE_NONE)
 		push(session, buffer_tables.queue[index].worker);

@@ -75,7 +75,7 @@ struct place {
 #define PLACE_IDLE (UINT32_MAX - 1)
 #define PLACE_END UINT32_MAX
 
-// Queues of one rank, in the order in which they got it.
+// Queues of one rank, in the order of arrival there.
 struct rank {
 	uint32_t first, last;
 };
@@ -150,13 +150,13 @@ void queue_file(struct worker *w, struct queue *q);
 // in the session; 0 when it is gone. Control thread.
 int queue_event_of(struct api_event *e, uint32_t session, uint64_t argument);
 
-// DOWNLINK_DATA (pending.c): a worker notifies of the first packet of a PDR; the event is raised, now or as soon as one
-// is accepted.
+// DOWNLINK_DATA (pending.c): a worker reports the first packet of a PDR; the event is raised now or as soon as it is
+// accepted.
 void pending_data(uint32_t worker, uint32_t session, uint64_t argument);
 void pending_lost(void); // some workers found their rings full: place.unnotified has their reports
 int pending_start(uint32_t sessions);
 
-// A worker that was notified of the session looked: where the queue is another worker's, that one is notified.
+// A notified worker found another worker's queue: notifies that worker.
 void queue_owner_notify(uint32_t session, uint32_t worker);
 
 // Drops everything in it, under the reason of packets that are given up.

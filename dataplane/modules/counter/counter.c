@@ -38,7 +38,7 @@ static void add(struct rule_counts *to, struct rule_counts from)
 	to->bytes += from.bytes;
 }
 
-// What the rule counted and no counter has yet. It is in traffic now.
+// The rule's counts that no counter has yet. They are in traffic now.
 static struct rule_counts fresh(uint32_t rule)
 {
 	struct rule_counts now = total_of(rule), *told = &session_pools.match[rule].told;
@@ -167,7 +167,7 @@ static uint32_t rule_with(const struct session *s, uint16_t pdr)
 	return RULE_NONE;
 }
 
-// What was counted until now is of the old version's traffic.
+// Counts so far belong to the old version's traffic.
 static void settle(const struct session *s, const struct session *old)
 {
 	struct rule_counts more = {0};

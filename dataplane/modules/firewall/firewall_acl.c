@@ -297,7 +297,7 @@ void acl_free(struct acl *a)
 	rte_free(a);
 }
 
-// In units of 8 bytes, of a later fragment. The fragment header of IPv6 is what was read last (ip6_extensions_parse()).
+// Of a later fragment, in units of 8 bytes. ip6_extensions_parse() read the IPv6 fragment header last.
 static uint32_t fragment_offset(const struct layout *l, const uint8_t *header, const uint8_t *l4)
 {
 	return l->family == 4 ? load16(header + 6) & 0x1fffu : load16(l4 - 6) >> 3;

@@ -95,7 +95,7 @@ static int stage(struct object_change *c)
 	return error;
 }
 
-// The slot of an instance's list that is there no more, or that never came.
+// The slot of a deleted or refused instance list.
 static void give_back(struct slot *s)
 {
 	if (s->list == NULL && is_instance(s->key))

@@ -10,7 +10,7 @@
 #include "path/local.h"
 #include "route/route.h"
 
-// An access list looks at more than a flow of the session says.
+// An access list looks at more fields than a flow of the session has.
 static int is_open(uint16_t instance)
 {
 	return instance != INSTANCE_NONE && firewall_instance_list(instance) == NULL;
@@ -85,7 +85,7 @@ static int translates(const struct instances *n, uint8_t vrf, int six)
 	return 0;
 }
 
-// 1 when of a VRF's destinations only those in pools can be UEs', and nothing that leaves by it is translated.
+// 1 when only destinations in the VRF's pools can be UEs, and no packet that leaves by it is translated.
 static int is_alone(uint8_t vrf, int six)
 {
 	const struct instances *n = instances_get();
@@ -188,7 +188,7 @@ static const struct example *find(const struct example *list, uint8_t count, str
 	return NULL;
 }
 
-// The example of an endpoint's packet: one of its GTP-U header, where that can be, so that all of them have keys.
+// The example of an endpoint's packet: by its GTP-U header where possible, so that all packets have keys.
 static const struct example *plain_of(
 	struct examples *x, const struct example *tunnel, const uint8_t *frame, uint32_t total)
 {

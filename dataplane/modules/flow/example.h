@@ -38,7 +38,7 @@ static_assert((BY_ROUTE & BY_TUPLE) == 0, "asked for with &");
 
 #define USER_EXTERNAL 4 // to an external address: NAT44 gives the packet the inside one (flow/mapping.h)
 
-// Of the user's packet and of the container that it came in.
+// The user's packet and its container.
 struct user_head {
 	uint16_t at; // offset of its IP header
 	uint8_t version; // 4, 6

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What flow-input and flow-access have in common: entries of 5-tuples, and the last loops.
+// Shared by flow-input and flow-access: entries of 5-tuples, and the last loops.
 #ifndef FLOW_FINISH_H
 #define FLOW_FINISH_H
 
@@ -56,7 +56,7 @@ static __rte_always_inline void flow_dispatch(const struct worker *w, struct rte
 		node_dispatch_except(graph, node, objs, next, n, FLOW_GONE);
 }
 
-// The key's session lives on the worker that the index's word says. Returns 0 when the word does not.
+// The key's session is on the worker named by the index's word. Returns 0 when the word names none.
 static __rte_always_inline int flow_owned(struct walk *k, struct parsed *l, uint64_t key, uint32_t word)
 {
 	uint32_t owner = flow_owner(word, key);

@@ -17,7 +17,7 @@
 struct flow_index flow_index;
 struct flow_routes flow_routed[API_MAX_WORKERS];
 
-// A UE of both families has two keys and one state, which keeps the IPv4 key: the prefix is compared packet by packet.
+// A UE of both families has two keys and one state with the IPv4 key: the prefix is compared per packet.
 static uint64_t key_to_keep(const struct rule_state *s, uint64_t key, uint32_t rule)
 {
 	uint64_t before = s->rule == rule ? __atomic_load_n(&s->key, __ATOMIC_RELAXED) : 0;

@@ -94,7 +94,7 @@ static __rte_always_inline uint32_t flow_place_in(uint32_t low, uint32_t offset)
 	return (low + offset) & flow_index.place_mask;
 }
 
-// In walk.full, of a session's state: those of neighbours are apart.
+// Place in walk.full of a session's state: neighbours are apart.
 static __rte_always_inline uint8_t order_of_state(const struct rule_state *s)
 {
 	return (uint8_t)((uintptr_t)s / sizeof(*s) % ORDERS);
@@ -140,7 +140,7 @@ static inline uint32_t flow_owner(uint32_t word, uint64_t key)
 
 // Packets with the key go there at once from now on. Owner worker of the index, within a walk.
 void flow_note_owner(struct worker *w, uint64_t key, uint32_t owner);
-// Worker `asked` had a hint that led from it to `wrong`, the worker that calls, which knows better. `key`: of `asked`.
+// Worker `asked` followed a wrong hint to `wrong`, the calling worker, which knows the owner. `key`: of `asked`.
 void flow_correct_owner(const struct worker *asked, uint64_t key, uint32_t wrong, uint32_t owner);
 
 // 1 when 5-tuples distinguish the PDRs of a key, whose first rule this is.

@@ -22,7 +22,7 @@ static __rte_always_inline int is_ours(const struct port *p, const uint8_t *fram
 	return p != NULL && rte_is_same_ether_addr((const struct rte_ether_addr *)frame, &p->mac) && !(frame[6] & 1);
 }
 
-// What access-input checks of the IP packet that may fill `rest` bytes; behind it there may be padding.
+// access-input's checks of the IP packet, which may fill `rest` bytes; padding may follow.
 static __rte_noinline int read_packet(
 	const struct walk *k, struct parsed *l, struct tuple_lookup *t, const uint8_t *ip, uint32_t rest)
 {

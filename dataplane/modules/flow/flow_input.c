@@ -22,7 +22,7 @@ static uint16_t resume; // edge of handover-rx that leads here
 
 // ---- 1, 2: the entry ------------------------------------------------------------------------------------------------
 
-// The prefix of a UE that has an IPv4 address too: its entry has that one's key.
+// The prefix of a UE that also has an IPv4 address, whose key its entry has.
 static __rte_noinline int is_prefix_of(
 	const struct worker *w, const struct rule_state *s, const struct parsed *l, uint64_t key)
 {
@@ -71,7 +71,7 @@ static __rte_noinline int find_by_table(const struct walk *k, struct parsed *l, 
 	return 0;
 }
 
-// What the index has in the key's place. Returns 0 when that is no state.
+// Reads the index at the key's place. Returns 0 when it has no state.
 static __rte_always_inline int ask_word(struct walk *k, struct parsed *l, uint32_t word)
 {
 	if (likely(!(word & (FLOW_SEVERAL | FLOW_ELSEWHERE)))) {
@@ -87,7 +87,7 @@ static __rte_always_inline int ask_word(struct walk *k, struct parsed *l, uint32
 	return l->user.by == BY_KEY;
 }
 
-// The state at the key's place is another key's: where the index says, or the table.
+// The state at the key's place is another key's: asks the index or the table.
 static __rte_noinline void find_elsewhere(struct walk *k, struct parsed *l, struct rte_mbuf *m)
 {
 	if (l->example->in_place) {

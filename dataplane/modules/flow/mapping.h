@@ -17,7 +17,7 @@ struct walk;
 void flow_ask_mapping(struct walk *k, struct parsed *l, uint8_t *ip, uint32_t rest);
 // Those get their subscriber's key now.
 void flow_enter(struct walk *k, struct parsed *parsed, uint16_t n);
-// Where a packet of a UE goes, as the session sees it: 4 bytes or 16.
+// Destination of a UE's packet, as the session sees it: 4 bytes or 16.
 const uint8_t *flow_destination(const struct parsed *l, const uint8_t *ip);
 // The same of the 5-tuple of a plain packet with USER_EXTERNAL.
 void flow_tuple_inside(const struct parsed *l, struct tuple *t);
@@ -25,10 +25,10 @@ void flow_tuple_inside(const struct parsed *l, struct tuple *t);
 // Packets whose entry was found: to the UE, or not plain.
 void flow_entered(struct parsed *parsed, uint16_t n);
 
-// Plain packets from subscribers, of a block: parsed.nat of those that are translated, parsed.slot of the mapping.
+// For plain packets of a block from subscribers: sets parsed.nat if translated, and parsed.slot of the mapping.
 void flow_find_mappings(const struct walk *k, struct parsed *parsed, struct rte_mbuf **pkts, uint16_t n);
 
-// What nat-uplink (`out`) or nat-downlink does to the packet and its mapping.
+// nat-uplink's (`out`) or nat-downlink's work on the packet and its mapping.
 void flow_translate(const struct walk *k, const struct parsed *l, uint8_t *ip, int out);
 
 #endif

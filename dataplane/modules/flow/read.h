@@ -182,7 +182,7 @@ NO_CANARY static __rte_noinline uint8_t read_tunnelled(
 	return (uint8_t)read_user(k, l, ip, rest, 1, simple);
 }
 
-// Where the state is: at the key's place, or where the index says.
+// Prefetches the state: at the key's place, or where the index says.
 static __rte_always_inline void ask_for_entry(
 	struct walk *k, struct parsed *l, const struct example *e, uint32_t low, int tunnel)
 {

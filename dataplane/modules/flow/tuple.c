@@ -8,7 +8,7 @@
 struct tuples flow_tuples[API_MAX_WORKERS];
 uint64_t flow_tuple_secret[8];
 
-// The lines of a key in turn: those of its second group are in use when the first has no room.
+// The lines of a key in turn: those of its second group are for overflow.
 #define PLACES (2 * TUPLE_WAYS)
 
 // ---- lines --------------------------------------------------------------------------------------------------------

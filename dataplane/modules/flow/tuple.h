@@ -27,7 +27,7 @@
 #define TUPLE_STATE_BITS 27
 #define TUPLE_MARKS 65536u
 #define TUPLE_UNMET 61u // of so many keys that were not met, one has an entry all the same; odd
-// The highest byte of a key's word: what the key begins with, and the version. Never 0.
+// The highest byte of a key's word: the key's first part, and the version. Never 0.
 #define TUPLE_WIDE 0x80u // `more` is of the key
 #define TUPLE_ENDPOINT 0x00u
 #define TUPLE_TUNNEL 0x10u
@@ -64,8 +64,8 @@ struct tuple_line {
 	struct tuple_entry slot[2]; // the second one is of the first's entry, where that is wide
 } __rte_cache_aligned;
 
-// Of a worker. Numbers and generations that have come round again would make old entries valid: the table is cleared
-// before (tuples_enter(), tuples_number()).
+// Of a worker. The table is cleared before numbers and generations wrap, which would make old entries valid
+// (tuples_enter(), tuples_number()).
 struct tuples {
 	struct tuple_line *line;
 	uint32_t groups; // of TUPLE_WAYS lines
@@ -238,7 +238,7 @@ static __rte_always_inline int tuple_begins(const struct tuple_entry *s, const s
 #endif
 }
 
-// The entry with this key, or NULL. Which of two narrow ones it is decides without a branch: none could be predicted.
+// The entry with this key, or NULL. Branchless: which of two narrow ones matches is unpredictable.
 static __rte_always_inline struct tuple_entry *tuple_in_line(struct tuple_line *l, const struct tuple *key)
 {
 	int first = tuple_begins(&l->slot[0], key);

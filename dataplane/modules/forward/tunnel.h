@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A user's packet becomes a G-PDU (TS 29.281, TS 38.415), as an action says: in gtpu-encap, the fast path, copies, and
+// Makes a G-PDU of a user's packet (TS 29.281, TS 38.415), by an action: for gtpu-encap, the fast path, copies, and
 // devices.
 #ifndef FORWARD_TUNNEL_H
 #define FORWARD_TUNNEL_H
@@ -97,7 +97,7 @@ static __rte_always_inline void tunnel_ip4(uint8_t *ip, uint32_t ip4_sum, uint16
 // covers the packet. The data of an `m` of several segments begins at `ip`.
 void tunnel_ip6(struct rte_mbuf *m, uint8_t *ip, uint32_t length, uint8_t class);
 
-// What is in no template, of the outer headers at `ip`.
+// Fills in the fields of the outer headers at `ip` that no template has.
 static __rte_always_inline void tunnel_finish(struct worker *w, struct rte_mbuf *m, uint8_t *ip, const struct outer *o,
 	const struct action *a, uint32_t length, uint8_t class)
 {
@@ -129,7 +129,7 @@ static __rte_always_inline enum tunnel_result tunnel_encap(
 		return TUNNEL_NO_ROOM;
 	if (unlikely(length > UINT16_MAX))
 		return TUNNEL_TOO_LONG;
-	// RFC 6040 §4.1: the congestion field goes along, the DSCP is the path's or the FAR's.
+	// RFC 6040 §4.1: the congestion field is copied; the DSCP is the path's or the FAR's.
 	uint8_t class = tunnel_class(a, &p->outer, p, c.qfi) | ip_ecn(pkt->ip_version, end);
 	rte_pktmbuf_prepend(m, (uint16_t)header);
 	tunnel_put(end, &p->outer, OUTER_LENGTH_MAX, a, container, c);

@@ -45,7 +45,7 @@ static int strip(struct rte_mbuf *m, struct ip_info *info)
 	return packet_trim(m, info->length);
 }
 
-// What rte_ip_frag leaves to its caller: checksum, identification, and the head of each piece.
+// The work that rte_ip_frag leaves to its caller: checksum, identification, and each piece's head.
 static void finish_piece(struct rte_mbuf *piece, const struct ip_info *info, uint32_t id)
 {
 	struct packet *pkt = packet_of(piece);

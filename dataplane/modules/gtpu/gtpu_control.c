@@ -228,7 +228,7 @@ static int passes_on(const struct rule *r)
 	return r->outer == API_OUTER_GTPU && !r->no_relay && (r->flags & (RULE_FORWARD | RULE_UPLINK)) == RULE_FORWARD;
 }
 
-// 1 when the tunnel behind rule r has had its End Marker: PDRs of one F-TEID mostly share a FAR.
+// 1 when the tunnel of rule r has had its End Marker: PDRs of one F-TEID mostly share a FAR.
 static int ended_already(const struct rule *first, const struct rule *r)
 {
 	for (const struct rule *o = first; o != r; o = &session_pools.rule[session_pools.match[rule_index(o)].next])

@@ -156,7 +156,7 @@ static inline struct frame *gpdu(
 	return f;
 }
 
-// An IP packet that core-input looks at in vain, and that ip-input drops.
+// An IP packet that core-input does not match, and that ip-input drops.
 static inline struct frame *stray(struct frame *f)
 {
 	ip_packet(f, "198.51.100.1", "10.1.0.1", 40);

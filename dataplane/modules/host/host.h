@@ -20,7 +20,7 @@ struct ip_info;
 enum host_protocol host_protocol_of(const uint8_t *packet, const struct ip_info *ip);
 const struct reason *host_reason_of(enum host_protocol protocol); // NULL for HOST_NONE
 
-// Packets to one of our addresses that no node serves: of a routing protocol? And the reason of UDP, TCP, SCTP.
+// For packets to our addresses that no node serves: 1 for a routing protocol; the reason of UDP, TCP, SCTP.
 int host_is_routing(const struct ip_info *ip);
 const struct reason *host_reason_to_us(const struct ip_info *ip);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PPPoE sessions between PADS and SESSION object: the subscriber negotiates and signs in, and its PPP frames must
-// come up.
+// PPPoE sessions between PADS and SESSION object: the subscriber negotiates and signs in, so its PPP frames must be
+// punted.
 //
 // The entries follow the control plane's frames: its PADS makes an entry, its PADT ends it, its PPP frames keep it.
 // Only these sessions' frames pass row B4; guessed session ids match nothing. An entry without a frame of the control
@@ -59,7 +59,7 @@ static void begin(const struct exact_key *k)
 {
 	uint32_t i = begins.free;
 
-	// Without room its frames are dropped as those of an unknown subscriber, and it begins again later.
+	// Without room its frames are dropped like an unknown subscriber's, and it begins again later.
 	if (i == UINT32_MAX || exact_add(begins.table, exact_hash(begins.table, k), k, i) != 0)
 		return;
 	begins.free = begins.entry[i].next_free;

@@ -36,7 +36,7 @@ static inline void icmp_error_request(struct rte_mbuf *m, uint8_t type, uint8_t 
 	v->code = code;
 }
 
-// The same by what happened, for either IP version: packet_of(m)->ip_version is valid.
+// The same by problem, for either IP version: packet_of(m)->ip_version is valid.
 static inline void icmp_error_request_problem(struct rte_mbuf *m, enum icmp_problem problem, uint32_t mtu)
 {
 	struct icmp_type t = icmp_type_of(problem, packet_of(m)->ip_version);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node icmp-error: turns an offending packet into the ICMP error about it and sends that back where the packet came
-// from.
+// Node icmp-error: turns an offending packet into the ICMP error about it and sends it back to the origin.
 #include "core/trace.h"
 #include "icmp/icmp.h"
 #include "instance/instance.h"
@@ -65,7 +64,7 @@ static const uint8_t *speaker(struct rte_mbuf *m, const struct rule *back, uint8
 						 : instance_source(v->rule->instance, version);
 }
 
-// Where the error goes and from which address. Sets the view for the node behind the edge.
+// The error's way and source address. Sets the view for the node behind the edge.
 static rte_edge_t way_back(struct rte_mbuf *m, uint8_t version, const uint8_t *to, const uint8_t **source)
 {
 	struct session_view *v = session_view_of(m);

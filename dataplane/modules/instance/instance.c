@@ -425,7 +425,7 @@ static void finish_commit(void)
 		own.watcher[i]();
 }
 
-// Interfaces that came or moved to another VRF, with the instances as they were.
+// For new interfaces, or those moved to another VRF, with unchanged instances.
 static void interfaces_changed(void)
 {
 	struct instances *s = instances_now == &snapshot[0] ? &snapshot[0] : &snapshot[1];

@@ -93,7 +93,7 @@ static inline uint16_t instance_of_vrf(uint32_t vrf)
 }
 static_assert(MAX_INSTANCES + MAX_VRFS <= UINT8_MAX + 1, "the low bits tell instances and VRFs apart");
 
-// way_table() of the VRF whose routes packets leave by that leave by an instance: that of its interfaces. Workers.
+// way_table() of the VRF by whose routes packets leave by an instance: its interfaces' VRF. Workers.
 static __rte_always_inline uint8_t instance_table(const struct instances *s, uint16_t index)
 {
 	return __atomic_load_n(&s->table[index & UINT8_MAX], __ATOMIC_RELAXED);
@@ -110,7 +110,7 @@ static inline const struct instance *instance_get(uint16_t index)
 	return likely(index < MAX_INSTANCES) ? instances_get()->instance[index] : NULL;
 }
 
-// 1 where a UE's packets to another UE leave by the route, and so come in by it. Workers.
+// 1 when a UE's packets to another UE leave by the route, and so return by it. Workers.
 static inline int instance_lets_out(uint16_t index)
 {
 	const struct instance *n = instance_get(index);

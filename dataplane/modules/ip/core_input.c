@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// core-input: frames from core ports. Is the frame for us, on which interface is it, and what does it carry?
+// core-input: frames from core ports. Checks that the frame is for us, and finds its interface and content.
 #include "core/control.h"
 #include "core/node.h"
 #include "core/port.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ip-forward: what a router does to a packet that it passes on (RFC 1812 §5.3.1, RFC 8200 §3), before ip-output.
+// ip-forward: a router's work on a forwarded packet (RFC 1812 §5.3.1, RFC 8200 §3), before ip-output.
 #include "core/node.h"
 #include "core/trace.h"
 #include "flow/flow.h"

@@ -124,7 +124,7 @@ static __rte_noinline int is_from_elsewhere(const struct packet *pkt, const stru
 	return !instance_source_routed(hop, pkt->rpf, pkt->interface, pkt->vrf, ip->version, ip->source);
 }
 
-// Who listens to groups are the kernel's programs, on interfaces with a clone.
+// Only the kernel's programs listen to groups, on interfaces with a clone.
 static __rte_noinline rte_edge_t to_group(struct rte_mbuf *m, const struct ip_info *ip)
 {
 	const struct reason *r = clone_exists(packet_of(m)->interface) ? host_reason_of_group(ip) : NULL;

@@ -30,7 +30,7 @@ static uint16_t interval_of(const struct api_session *s)
 	return s != NULL && s->lcp_opened ? s->lcp_interval : 0;
 }
 
-// Requests of sessions that come at the same time are spread over their interval.
+// Spreads the requests of sessions that begin together over their interval.
 static void begin(struct lcp *l, uint32_t session, uint32_t now)
 {
 	uint32_t part = session * 0x9e3779b1u >> 16;

@@ -24,8 +24,8 @@ struct meter_bucket {
 	uint64_t burst; // time units
 };
 
-// One line, for there may be as many as sessions. Never changes after it was published. Written by the control thread,
-// read by workers.
+// One line, because there may be one per session. Never changes after publication. Written by the control thread, read
+// by workers.
 struct policer_profile {
 	struct meter_bucket committed;
 	struct meter_bucket peak; // srTCM: the excess burst, at the committed rate
@@ -99,7 +99,7 @@ static __rte_always_inline struct meter_look meter_look_at(
 	return l;
 }
 
-// The packet passes: its bytes leave the buckets that its colour says.
+// The packet passes: takes its bytes from the buckets of its colour.
 static __rte_always_inline void meter_pass(
 	const struct policer_profile *p, struct meter *s, uint64_t time, const struct meter_look *l)
 {
@@ -114,7 +114,7 @@ static __rte_always_inline void meter_pass(
 	s->full[1] = time + l->lack[1] + (l->colour != RTE_COLOR_RED ? l->cost[1] : 0);
 }
 
-// What a bucket lacks after a packet of `length` bytes. Costs fit into 64 bits.
+// A bucket's lack after a packet of `length` bytes. Costs fit into 64 bits.
 static __rte_always_inline uint64_t meter_lack_after(
 	const struct meter_bucket *b, uint64_t full, uint64_t time, uint32_t length)
 {
@@ -124,7 +124,7 @@ static __rte_always_inline uint64_t meter_lack_after(
 	       ((b->cost * length + (1u << (METER_COST_SHIFT - 1))) >> METER_COST_SHIFT);
 }
 
-// meter_look_at() of a packet at a meter that is quick: 1 when it is green, and `after` is what the meter will be.
+// meter_look_at() for a quick meter: 1 when the packet is green; `after` is then the new meter.
 static __rte_always_inline int meter_is_green(
 	const struct policer_profile *p, const struct meter *s, uint64_t time, uint32_t length, struct meter *after)
 {
@@ -136,7 +136,7 @@ static __rte_always_inline int meter_is_green(
 	return likely(committed <= p->committed.burst && peak <= p->peak.burst);
 }
 
-// The same, and meter_pass() of a green one. Returns 0, and has changed nothing, when the packet is another colour's.
+// The same, and meter_pass() of a green one. Returns 0 without a change for other colours.
 static __rte_always_inline int meter_green(
 	const struct policer_profile *p, struct meter *s, uint64_t time, uint32_t length)
 {
@@ -148,15 +148,15 @@ static __rte_always_inline int meter_green(
 	return 1;
 }
 
-// The colour that a packet says it has (RFC 2597 §6).
+// The colour in a packet's DSCP (RFC 2597 §6).
 static inline enum rte_color meter_came(uint8_t dscp)
 {
 	return (enum rte_color)dscp_precedence(dscp);
 }
 static_assert(RTE_COLOR_GREEN == 0 && RTE_COLOR_YELLOW == 1 && RTE_COLOR_RED == 2, "as drop precedences");
 
-// Colour of a packet of `length` bytes, which leave the buckets. `now` in TSC ticks; `came`: see meter_look_at().
-// Owner worker.
+// Colour of a packet of `length` bytes, which are taken from the buckets. `now` in TSC ticks; `came`: see
+// meter_look_at(). Owner worker.
 static __rte_always_inline enum rte_color meter_colour(
 	const struct policer_profile *p, struct meter *s, uint64_t now, uint32_t length, enum rte_color came)
 {

@@ -65,7 +65,7 @@ static uint32_t route_mtu(uint8_t vrf, uint8_t version, const uint8_t *destinati
 	return i != NULL ? i->mtu : UINT32_MAX;
 }
 
-// Longest user's packet that leaves by the rule in one piece. `remote`: the host at the other end, where it is routed.
+// Longest user's packet that leaves by the rule unfragmented. `remote`: the host at the other end, if routed.
 static uint32_t rule_mtu(const struct rule *r, uint8_t version, const uint8_t *remote)
 {
 	if (r->outer == API_OUTER_ENDPOINT)

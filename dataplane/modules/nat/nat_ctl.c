@@ -220,7 +220,7 @@ static int check(const char *key, const struct api_nat *want)
 	return check_size(key, want);
 }
 
-// 1 when a table made for the one does for the other.
+// 1 when one table serves both configurations.
 static int same_table(struct api_nat a, struct api_nat b)
 {
 	a.blocks = b.blocks = 0;
@@ -395,7 +395,7 @@ static void nat_row(struct stats_sink *sink, const struct nat *n, const struct b
 	stats_row(sink, &row, sizeof(row));
 }
 
-// A place is a block's number behind those of the tables before.
+// A place is a block's number plus those of earlier tables.
 static const struct nat *nat_at(uint64_t place, uint32_t *id)
 {
 	const struct nat *n = own.first;

@@ -184,7 +184,7 @@ static rte_edge_t translate_out(struct worker *w, const struct nat *n, struct rt
 	if (unlikely(packet_of(m)->fragment != 0) && (edge = fragment_out(w, m)) != EDGE_NEXT)
 		return edge;
 	enum nat_kind kind = nat_read(&p, ip, m->data_len - packet_of(m)->l3, 1, follow_head(m));
-	// From another address of the subscriber's, an error about a packet to an inside one.
+	// From another address of the subscriber, an error about a packet to an inside address.
 	if (!inside && (p.inner == NULL || !nat_is_inside(t, rte_be_to_cpu_32(p.address))))
 		return EDGE_NEXT;
 	if (unlikely(kind > NAT_OTHER))
@@ -328,7 +328,7 @@ static rte_edge_t translate_in(struct worker *w, const struct nat *n, struct rte
 		return packet_leave(m, &drop_malformed, EDGE_DROP);
 	if (unlikely(kind == NAT_OTHER))
 		return other_in(w, n, m, &p);
-	// RFC 5508 REQ-3: an error is about a packet from the address that it comes to.
+	// RFC 5508 REQ-3: an error quotes a packet from its destination.
 	uint32_t slot =
 		memcmp(&p.address, ip + 16, 4) == 0 ? nat_place(t, address, rte_be_to_cpu_16(p.port)) : NAT_NONE;
 	uint32_t owner = slot == NAT_NONE ? NAT_NONE : nat_owner(t, slot);
@@ -417,7 +417,7 @@ static rte_edge_t untranslate(struct worker *w, struct rte_node *node, struct rt
 		nat_read(&p, rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3), m->data_len - pkt->l3, out, NULL);
 	if (kind == NAT_ERROR || kind == NAT_LATER)
 		return EDGE_NEXT; // which no error may be about
-	// Of a protocol without ports the session's worker knows the external address by the mapping that stands for
+	// For a protocol without ports, the session's worker knows the external address by a mapping that stands for
 	// it.
 	int pair = kind == NAT_OTHER && p.inner == NULL && p.protocol != IP_PROTOCOL_ICMP;
 	if ((kind != NAT_FLOW && !pair) || n == NULL)

@@ -164,7 +164,7 @@ struct seen {
 	int known; // the identifier is another one's
 };
 
-// `inside`: of the subscriber, 0: from outside. `out`: the identifier goes out.
+// `inside`: of the subscriber, 0: from outside. `out`: the identifier is outgoing.
 static struct seen look(struct nat_pairs *all, struct pair_part *p, const struct pair_key *k, uint32_t inside,
 	uint32_t id, int out, uint32_t now)
 {

@@ -96,7 +96,8 @@ enum pair_verdict nat_pair_out(struct nat_pairs *p, uint32_t worker, const struc
 // The pair of a packet from the remote, or NULL. `learn`: its identifier is the awaited answer, if any.
 const struct pair *nat_pair_in(
 	struct nat_pairs *p, uint32_t worker, const struct pair_key *k, uint32_t id, uint32_t now, int learn);
-// Whose packet to the remote (`out`) or from it an ICMP error quotes, or NULL. Not refreshed (RFC 5508 REQ-6).
+// The pair of the packet to the remote (`out`) or from it that an ICMP error quotes, or NULL. Not refreshed (RFC 5508
+// REQ-6).
 const struct pair *nat_pair_quoted(
 	struct nat_pairs *p, uint32_t worker, const struct pair_key *k, uint32_t id, uint32_t now, int out);
 // Looks at so many pairs in turn; removes expired ones and those whose session is gone or moved.

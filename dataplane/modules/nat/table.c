@@ -205,7 +205,7 @@ static void leave(struct nat_part *p, struct nat_subscriber *s)
 	__atomic_store_n(&s->owner, 0, __ATOMIC_RELEASE); // another worker may have it
 }
 
-// Of an earlier session: block by block, as far as the work of this visit goes. 1 when none is left.
+// Returns an earlier session's blocks one by one, within this visit's work. 1 when none is left.
 static int give_back_all(struct nat_table *t, const struct nat_user *u, struct nat_subscriber *s)
 {
 	for (uint32_t id = s->first; id != NAT_NONE && *u->work != 0; id = s->first) {
@@ -227,7 +227,7 @@ static uint32_t free_block(
 
 	if (t->want.mode == API_NAT_DETERMINISTIC)
 		return at;
-	// RFC 4787 REQ-2: all of a subscriber's ports are of one address.
+	// RFC 4787 REQ-2: all of a subscriber's ports are on one address.
 	uint32_t id = first ? p->oldest : p->first_of[s->first / t->per_address];
 	if (id == NAT_NONE || nat_rests(t, &t->block[id], u->now))
 		return NAT_NONE;

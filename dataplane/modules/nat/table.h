@@ -98,7 +98,7 @@ struct nat_user {
 	uint32_t *work; // of this visit of the node: NAT_WORK at its beginning; nat_map() takes from it
 };
 
-// Mappings that are taken away in one visit of a node, but that a block is finished: a tenth of a millisecond.
+// Mappings removed in one visit of a node, plus the rest of a block: a tenth of a millisecond.
 #define NAT_WORK 1024u
 
 enum nat_verdict {
@@ -165,13 +165,13 @@ static inline void nat_prefetch(const struct nat_table *t, uint32_t worker, cons
 }
 // The worker of a slot, or NAT_NONE. Any worker.
 uint32_t nat_owner(const struct nat_table *t, uint32_t slot);
-// The mapping that a packet from outside goes by, or NULL. Owner.
+// The mapping of a packet from outside, or NULL. Owner.
 struct nat_slot *nat_enter(struct nat_table *t, uint32_t slot, uint8_t protocol, uint32_t now);
 static inline const struct nat_block *nat_block_of(const struct nat_table *t, uint32_t slot)
 {
 	return &t->block[slot >> t->shift];
 }
-// RFC 6888 REQ-8: a free block that another subscriber had rests for a while.
+// RFC 6888 REQ-8: a free block of another subscriber rests for a while.
 static inline int nat_rests(const struct nat_table *t, const struct nat_block *b, uint32_t now)
 {
 	return b->since != 0 && now - b->since < __atomic_load_n(&t->want.hold, __ATOMIC_RELAXED) * NAT_SECOND;

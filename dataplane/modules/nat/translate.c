@@ -94,7 +94,7 @@ enum nat_kind nat_read(struct nat_packet *p, uint8_t *ip, uint32_t room, int out
 	return is_query(p->l4[0], out) ? read_flow(p, room, length - header, out) : NAT_OTHER;
 }
 
-// RFC 5508 §4.2: the quoted packet becomes what its sender knows, and the error's checksum covers it.
+// RFC 5508 §4.2: restores the quoted packet as its sender knows it; the error's checksum covers it.
 static void put_error(const struct nat_packet *p, int out, uint32_t address, uint16_t port)
 {
 	uint32_t header = (uint32_t)(p->inner_l4 - p->inner), n = header + 20;

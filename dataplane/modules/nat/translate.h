@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a packet is translated, and how: addresses, ports, checksums (RFC 1624). Pure.
+// Translation of a packet: addresses, ports, checksums (RFC 1624). Pure.
 #ifndef NAT_TRANSLATE_H
 #define NAT_TRANSLATE_H
 

@@ -188,7 +188,7 @@ static rte_edge_t nd_access(struct worker *w, struct rte_node *node, struct rte_
 	uint8_t flags = ip_is_gateway(6, nd.target, p->index) ? ND_ROUTER | ND_OVERRIDE : 0;
 	if (!within_limits(w, p, e, frame + 6))
 		return packet_leave(m, &drop_rate, EDGE_DROP);
-	// RFC 4861 §7.2.4: who has no address yet is answered through the group.
+	// RFC 4861 §7.2.4: a sender without an address is answered through the group.
 	memcpy(asker, nd.probe ? all_nodes : nd.source, 16);
 	memcpy(gateway, nd.target, 16);
 	if (!resize(m, e->l2_length + ND_LENGTH))

@@ -47,7 +47,7 @@ static int may_answer(void)
 	return limit.answers++ < ANSWERS_PER_SECOND;
 }
 
-// A frame of ours on an interface; its payload goes to the returned place. NULL when there are no buffers.
+// Begins our frame on an interface; returns the place of its payload. NULL when there are no buffers.
 static uint8_t *frame_begin(struct rte_mbuf **m, const struct interface *i, const uint8_t *destination,
 	uint16_t ethertype, uint16_t payload)
 {
@@ -205,7 +205,7 @@ static const struct reason *solicitation(const struct interface *i, const struct
 		believe(i->index, 6, nd->source, nd->mac, 0);
 	if (!may_answer())
 		return &drop_rate;
-	// RFC 4861 §7.2.4: the answer to a duplicate address probe goes to everyone.
+	// RFC 4861 §7.2.4: the answer to a duplicate address probe is multicast.
 	if (nd->probe) {
 		struct api_address ours = {.family = 6, .prefix = 128};
 

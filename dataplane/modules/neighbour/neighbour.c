@@ -351,7 +351,7 @@ static int is_host(const struct interface *i, uint8_t family, const uint8_t *add
 	return 1;
 }
 
-// A gateway, or a tunnel's peer: not what the packet of an unknown sender chooses.
+// A gateway or a tunnel's peer, which no unknown sender's packet can choose.
 static enum neighbour_purpose purpose_of(const struct next_hop *h, uint8_t family, const uint8_t *packet)
 {
 	const uint8_t *source = packet + (family == 4 ? 12 : 8), *destination = packet + (family == 4 ? 16 : 24);

@@ -63,7 +63,7 @@ static rte_edge_t to_outside(const struct worker *w, struct nptv6 *n, struct rte
 	if (unlikely(!translate(w, n, i, NPTV6_OUT, m, ip + 8)))
 		return packet_leave(m, &drop_unmapped, EDGE_DROP);
 	translate_quoted(n, m, NPTV6_OUT);
-	// §4.3 (hairpinning): it turns round, translated in both directions, as if it had been outside.
+	// §4.3 (hairpinning): it turns round, translated both ways, as if it had been outside.
 	return likely(nptv6_find(n->pair, n->pairs, NPTV6_IN, ip + 24) < 0) ? EDGE_NEXT : EDGE_HAIRPIN;
 }
 

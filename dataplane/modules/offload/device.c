@@ -288,7 +288,7 @@ static void ask(struct port *p)
 	}
 }
 
-// Entries of the port leave its device, or are lost with what it had.
+// Removes the port's entries from its device; `lost`: the device lost them.
 static void empty(const struct port *p, int lost)
 {
 	for (uint32_t i = 0; i < o.end; i++) {

@@ -64,7 +64,7 @@ static int restore(struct rte_mbuf *m, const struct offload_request *q, uint32_t
 	return 1;
 }
 
-// As gtpu-input leaves it. Returns 0 when the interface is down or gone, which core-input says.
+// Leaves the packet as gtpu-input does. Returns 0 when the interface is down or gone, which core-input handles.
 static int arrived(struct rte_mbuf *m, const struct offload_request *q, const struct ip_info *info)
 {
 	const struct interface *i = interface_get(q->interface);

@@ -136,7 +136,7 @@ static int user(struct plan *p, const struct offload_request *q, const struct ru
 		return 1; // the software looks at it
 	if (into_tunnel)
 		p->mask[at + 1] |= six ? 0x30 : 0x03;
-	// A session with a longer prefix may have addresses of this one's.
+	// A session with a longer prefix may have addresses in this prefix.
 	if (r->outer == API_OUTER_ENDPOINT || q->by_tuple || session_tables.lengths->prefix[1][0] != r->up.ue6_prefix)
 		compare(p, ue, size);
 	else if (r->flags & (six ? RULE_UE6 : RULE_UE4))
@@ -186,7 +186,7 @@ static struct container came_with(const uint8_t *gtpu)
 	return (struct container){.qfi = gtpu[14] & 0x3f, .pdu_type = (uint8_t)((gtpu[13] >> 4) + 1)};
 }
 
-// As gtpu-encap; lengths, identification and checksum are the device's, which get what an empty packet has.
+// As gtpu-encap; the device fills in lengths, identification and checksum, and gets those of an empty packet.
 static const char *into_tunnel(struct plan *p, const struct offload_request *q, const struct rule *r, uint32_t most)
 {
 	const struct action *a = &r->action;

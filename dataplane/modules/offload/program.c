@@ -54,7 +54,7 @@ static void add_action(struct words *w, enum rte_flow_action_type type, const vo
 	w->action[w->actions++] = (struct rte_flow_action){.type = type, .conf = conf};
 }
 
-// Lengths and checksums of both IP headers are right: what is not, the software drops by name.
+// Matches correct lengths and checksums of both IP headers; the software drops others by name.
 static void add_integrity(struct words *w, const struct plan *p)
 {
 	uint32_t levels = 0;

@@ -296,7 +296,7 @@ static int stage(struct object_change *c)
 		paths.lowest = old == NULL ? RTE_MIN(paths.lowest, index) : paths.lowest;
 		return ENOSPC;
 	}
-	// Sessions keep F-TEIDs on the old address; their own verify() says whether another path still has it.
+	// Sessions keep F-TEIDs on the old address; their verify() checks whether another path still has it.
 	c->narrows = old != NULL && memcmp(&old->want.local, &want->local, sizeof(want->local)) != 0;
 	set_staged(index, p);
 	if (old == NULL)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The UDP checksum of tunnel packets that came in (RFC 1122 §4.1.3.4, RFC 8200 §8.1).
+// The UDP checksum of received tunnel packets (RFC 1122 §4.1.3.4, RFC 8200 §8.1).
 #ifndef PATH_UDP_SUM_H
 #define PATH_UDP_SUM_H
 

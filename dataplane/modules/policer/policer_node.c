@@ -73,7 +73,7 @@ static int police_all(struct worker *w, struct rte_mbuf *m, const struct rule *r
 	return 1;
 }
 
-// On the loan that the fast path took: else each new flow of a session would call back the loans of all its rules.
+// On the fast path's loan: else each new flow of a session would call back the loans of all its rules.
 static rte_edge_t pay(struct worker *w, struct rte_mbuf *m, const struct rule *r)
 {
 	usage_pay(w, r, packet_of(m)->length, packet_of(m)->ip_version);

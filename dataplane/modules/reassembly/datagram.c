@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datagrams of which not all fragments have come: table by key, lists by age, and the joining of the pieces.
+// Incomplete datagrams: table by key, lists by age, joining of the pieces.
 #include "reassembly/datagram.h"
 #include "core/control.h"
 #include "wire/checksum.h"

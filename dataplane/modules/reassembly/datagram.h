@@ -112,7 +112,7 @@ uint32_t datagram_owner(const struct datagram_key *key);
 struct datagram *datagram_find(const struct datagrams *t, const struct datagram_key *key);
 // It is the newest from now on.
 void datagram_touch(struct datagrams *t, struct datagram *d, uint64_t now);
-// It counts for so many units, one at least: there are as many datagrams as units.
+// It counts for so many units, at least one: there are as many datagrams as units.
 void datagram_count(struct datagrams *t, struct datagram *d, uint32_t units);
 // Takes it out of the table; its pieces are the caller's by now.
 void datagram_remove(struct datagrams *t, struct datagram *d);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node reassembly: fragments addressed to us wait here for their siblings and go back to ip-input as one packet.
+// Node reassembly: fragments to us wait here for the rest and return to ip-input as one packet.
 //
 // Each worker has its own table (datagram.h). Time is worker.now. Waiting fragments count as `held`; a completed packet
 // counts as one of them, the others as `merged`.
@@ -21,7 +21,7 @@ DROP_REASON(broken, "reassembly-malformed",
 	"a fragment that is empty, no multiple of 8 bytes, past 65535 bytes, or behind other extension headers. Loss "
 	"on the way, or an attack")
 
-// Made by the control thread before the first walk, then used by one worker each.
+// Made by the control thread before the first walk; then each worker uses its own.
 static struct reassembly {
 	struct datagrams *table;
 	uint64_t next_check; // of time-outs, ticks
@@ -86,7 +86,7 @@ static int prepare(struct rte_mbuf *m, struct ip_info *info, struct piece *piece
 	return 1;
 }
 
-// All pieces are here. The packet goes on, or all of them are dropped.
+// All pieces are here. The packet goes on, or all are dropped.
 static void finish(const struct visit *v, struct datagram *d)
 {
 	struct rte_mbuf *m;
@@ -99,7 +99,7 @@ static void finish(const struct visit *v, struct datagram *d)
 
 		ip_traffic_class_set(d->key.version, ip, ip_traffic_class(d->key.version, ip) | ECN_CE);
 	}
-	// What a card found of the first fragment is not true of the whole.
+	// A card's verdict on the first fragment does not hold for the whole.
 	m->ol_flags &= ~(uint64_t)(RTE_MBUF_F_RX_L4_CKSUM_MASK | RTE_MBUF_F_RX_OUTER_L4_CKSUM_MASK);
 	v->w->merged += d->pieces - 1;
 	datagram_remove(v->t, d);

@@ -175,7 +175,7 @@ static uint32_t answer_syn(uint8_t *out, const struct ip_info *info, const struc
 	option[0] = 2; // RFC 9293 §3.7.1
 	option[1] = 4;
 	store16(option + 2, MSS);
-	// Data of a SYN is not taken (RFC 7413 §4.2): it comes again.
+	// Data of a SYN is not accepted (RFC 7413 §4.2): it is sent again.
 	return put_headers(out, info, 4, 0, first, g->sequence + 1, SYN | ACK);
 }
 

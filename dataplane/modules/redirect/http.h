@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A web server without state, which has one answer: go elsewhere (RFC 9110 §15.4.3). Pure code.
+// A stateless web server with one answer: a redirect (RFC 9110 §15.4.3). Pure code.
 //
 // A SYN is answered with a sequence number that is a keyed hash of addresses and ports. Data that acknowledges it and
 // begins as an HTTP request is answered with 302 and FIN, in one segment. The client's FIN is acknowledged. Each packet

@@ -27,7 +27,7 @@ extern struct ip_deliveries ip_deliveries;
 
 // From constructors only; asking twice for the same is a programming error found at start-up.
 void ip_local_register_udp(uint16_t port, const char *node);
-// The same for ports that come and go: bit port % 64 of open[port / 64], changed with atomic operations.
+// The same for changing ports: bit port % 64 of open[port / 64], changed with atomic operations.
 void ip_local_register_udp_map(const uint64_t open[1024], const char *node);
 void ip_local_register_protocol(uint8_t protocol, const char *node);
 

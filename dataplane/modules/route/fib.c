@@ -121,7 +121,7 @@ const uint32_t *ways_root(uint8_t vrf, uint8_t version)
 	return root != NULL ? root : empty;
 }
 
-// What a slot leads to is asked for. 1: another slot, *next.
+// Prefetches the slot's target. 1: another slot, *next.
 static __rte_always_inline int ask_next(uint32_t slot, const uint8_t *octet, const uint32_t **next)
 {
 	if (kind_of(slot) == SLOT_GROUP) {
@@ -222,7 +222,7 @@ void fib_settle(void)
 	}
 }
 
-// Which of the slots below a place get a new value: those with a prefix of the least to the greatest length.
+// New value for slots below a place: those with a prefix length in this range.
 struct paint {
 	uint32_t value;
 	uint32_t least, most;
@@ -285,7 +285,7 @@ static void paint_here(const struct place *p, const struct rib_entry *r, const s
 		paint(&slot[i], colour);
 }
 
-// The prefix alone, in a place where all slots lead to what holds it.
+// Stores the only prefix of a place, where all slots lead to the covering one.
 static void put_first(const struct place *p, uint32_t number)
 {
 	struct rib_entry *r = &rib[number];

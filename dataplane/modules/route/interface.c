@@ -107,10 +107,11 @@ uint32_t interface_count(void)
 	return interfaces_now()->count;
 }
 
-// Which of the slots of an address count: those of a VRF, of an interface or no link, or of an access port.
+// Which slots of an address match: of a VRF, of an interface or no link, or of an access port.
 enum local_match { LOCAL_VRF, LOCAL_CORE, LOCAL_INTERFACE, LOCAL_GATEWAY };
 
-// The interface of the first such slot, or UINT32_MAX. `where`: of the VRF (of core ports alone), interface or port.
+// The interface of the first matching slot, or UINT32_MAX. `where`: of the VRF (of core ports alone), interface or
+// port.
 static uint32_t local_find(
 	const struct interfaces *s, const struct ip_address *a, enum local_match match, uint32_t where)
 {
@@ -406,7 +407,7 @@ static int index_of(const struct build *b, const char *key)
 	return empty;
 }
 
-// The number of a VRF that is there already, or a free one, as index_of(); -1: none is.
+// The number of an existing VRF, or a free one, as index_of(); -1: none.
 static int vrf_number(const struct build *b, const char *name)
 {
 	uint64_t used = 1 | table.now->vrfs | interfaces_next()->vrfs;

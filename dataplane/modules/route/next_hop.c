@@ -262,7 +262,7 @@ static void settle_all(const struct interfaces *s)
 			settle(table.buckets[i], s);
 }
 
-// A link that goes moves its flows at once: its neighbours would fail to answer half a minute later.
+// A lost link moves its flows at once: its neighbours would time out half a minute later.
 static void watch_links(uint64_t now)
 {
 	int changed = 0;

@@ -56,7 +56,7 @@ uint32_t ip_route_lookup(uint8_t vrf, uint8_t family, const uint8_t *destination
 
 uint32_t ip_route_of(uint8_t vrf, uint8_t family, const uint8_t *destination, uint32_t interface)
 {
-	// A link-local destination is on the link that the packet came from: an answer to a neighbour.
+	// A link-local destination is on the packet's link: an answer to a neighbour.
 	if (likely(!address_is_link_local(family, destination) || interface == UINT32_MAX))
 		return ip_route_lookup(vrf, family, destination);
 	uint32_t neighbour = next_hop_find(interface, family, destination);

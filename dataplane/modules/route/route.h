@@ -105,8 +105,8 @@ void ip_link_local(const struct port *p, uint8_t to[16]);
 // 1 when access port `port` answers for this gateway address: one of its interfaces', or the link-local one of its MAC
 // address, which every link has (RFC 4291 §2.1). Workers.
 int ip_is_gateway(uint8_t family, const uint8_t *address, uint16_t port);
-// 1 when the address is in a network of an access port's interface that answers for it (API_INTERFACE_LOCAL_PROXY),
-// and no broadcast address of one.
+// 1 when the address is in a network of an access port's interface with API_INTERFACE_LOCAL_PROXY, and not its
+// broadcast address.
 int ip_is_proxied(uint8_t family, const uint8_t *address, uint16_t port);
 // An address of ours to send from: on the access port `port` (towards subscribers) or on the interface. NULL: none.
 const uint8_t *ip_source_on_port(uint8_t family, uint16_t port);
@@ -116,7 +116,7 @@ const uint8_t *ip_source_on_interface(uint8_t family, uint32_t interface);
 const uint8_t *ip_source_towards(uint8_t family, uint32_t interface, const uint8_t *towards);
 // Longest-prefix match; NEXT_HOP_NONE when there is no route. Workers.
 uint32_t ip_route_lookup(uint8_t vrf, uint8_t family, const uint8_t *destination);
-// The same for a packet that came in on `interface` (UINT32_MAX: none), where a link-local destination is looked for.
+// The same for a packet received on `interface` (UINT32_MAX: none), where link-local destinations are looked up.
 uint32_t ip_route_of(uint8_t vrf, uint8_t family, const uint8_t *destination, uint32_t interface);
 #define MAX_NEXT_HOPS 8192
 extern struct next_hop *next_hops; // MAX_NEXT_HOPS, as soon as there is another one than NEXT_HOP_NONE
@@ -127,7 +127,7 @@ static inline const struct next_hop *next_hop_get(uint32_t index)
 // Of several next hops of equal cost the flow's (for a G-PDU: the inner flow's); else the index itself. `available`
 // bytes may be read, of `total`. Workers.
 uint32_t next_hop_of_flow(uint32_t index, const uint8_t *ip, uint32_t available, uint32_t total);
-// 1 when it leaves by the interface, of several one of them. Workers.
+// 1 when it, or one of several, leaves by the interface. Workers.
 int next_hop_leaves_by(const struct next_hop *hop, uint32_t interface);
 // Rises when a destination may have another next hop or owner (our address, a UE's), or when a next hop's slot is given
 // up. It rises after the tables changed, before the grace period. Workers read it before the tables.
@@ -168,10 +168,10 @@ const struct interface *interfaces_by_prefix(const struct interfaces *s, uint8_t
 int interfaces_vrf(const struct interfaces *s, const char *name);
 // The only VRF with an interface of a core port that has the address; 0 when there is none, -1 when there are several.
 int interfaces_vrf_of(const struct interfaces *s, const struct api_address *a);
-// The set as it will be after the open transaction, or the current one when that does not touch it.
+// The set after the open transaction, or the current one when that does not touch it.
 const struct interfaces *interfaces_next(void);
 
-// Called when interfaces came, changed or went; fn may walk them with interface_get(0..interface_count()-1).
+// Called when interfaces were made, changed or deleted; fn may walk them with interface_get(0..interface_count()-1).
 void interface_watch(void (*fn)(void)); // from constructors
 uint32_t interface_count(void);
 

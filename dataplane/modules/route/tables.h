@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of the route module: what its tables share. Other modules include route.h.
+// Inside of the route module: its tables' common parts. Other modules include route.h.
 //
 // Everything here is written by the control thread. Workers read the snapshot, the forwarding tables and the next hops.
 #ifndef ROUTE_TABLES_H
@@ -105,7 +105,7 @@ uint32_t rib_ensure(uint8_t table, const struct api_address *prefix); // 0: ther
 void rib_free(uint32_t number);
 // For rib_cover(): the entry enters the forwarding table or leaves it.
 void rib_present(uint32_t number, int present);
-// The longest prefix in the forwarding table that holds this one and is shorter; 0: none.
+// The longest shorter prefix in the forwarding table that covers this one; 0: none.
 uint32_t rib_cover(uint32_t number);
 
 // Forwarding tables (fib.c).
@@ -120,7 +120,7 @@ uint32_t fib_groups_used(void);
 void fib_add(uint32_t number);
 void fib_replace(uint32_t number); // after its next hop changed
 void fib_delete(uint32_t number);
-// After a grace period: what deletions gave up may be used again.
+// After a grace period: entries released by deletions may be reused.
 void fib_settle(void);
 uint32_t fib_lookup(uint8_t table, const uint8_t *destination); // NEXT_HOP_NONE: no route. Workers
 

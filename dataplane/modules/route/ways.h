@@ -66,7 +66,7 @@ static __rte_always_inline int ways_known_to(struct ways *ways, uint32_t generat
 	return 0;
 }
 
-// The way to a destination of a packet that came in on `interface`; valid until the next call.
+// The way to a destination of a packet received on `interface`; valid until the next call.
 static __rte_always_inline struct way *ways_find(struct ways *ways, uint32_t generation, uint8_t table, uint8_t version,
 	const uint8_t *destination, uint32_t interface)
 {

@@ -27,9 +27,9 @@ struct engine_flow {
 
 struct flow_engine {
 	void (*put)(struct worker *w, const struct engine_flow *f); // owner worker, within a walk
-	// Control thread: the rule is retired, or is no more what it was; no entry leads to it behind this.
+	// Control thread: the rule is retired or changed; afterwards no entry leads to it.
 	void (*take)(const struct rule *r);
-	// Control thread: what is counted elsewhere than in rule_state and usage_state is added up now. NULL: nothing.
+	// Control thread: adds up counts kept outside rule_state and usage_state. NULL: none.
 	void (*read)(const struct rule *r);
 };
 

@@ -154,7 +154,7 @@ static __rte_always_inline void rule_state_touch(struct rule_state *s, uint64_t 
 	s->last = (now & ~(uint64_t)UINT16_MAX) | s->meters_high;
 }
 
-// Whom a loan is of: all URRs of a rule (indices of usage_state), RULE_NONE behind the last one.
+// The lenders: all URRs of a rule (indices of usage_state), RULE_NONE behind the last one.
 struct lenders {
 	uint32_t urr[API_PDR_URRS];
 };

@@ -14,7 +14,7 @@ struct session;
 struct endpoint_view;
 // 1 when a session has this traffic endpoint (port, tags, PPPoE id, MAC). Any worker, within a walk.
 int session_endpoint_known(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6]);
-// The downlink rule of the session at this traffic endpoint, or NULL: the encapsulation of what is sent back to it.
+// The downlink rule of the session at this traffic endpoint, or NULL: the encapsulation for packets sent back to it.
 const struct rule *session_endpoint_downlink(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6]);
 // 1 when that session's UE addresses or framed routes include this one (family 4 or 6, bytes in network order).
 int session_owns_address(
@@ -26,7 +26,7 @@ struct rule *session_endpoint_rule(uint16_t port, const struct endpoint_view *e,
 struct rule *session_rule(uint32_t session, uint16_t pdr);
 // The i-th rule in force of a session, or NULL behind the last one.
 struct rule *session_rule_at(uint32_t session, uint16_t i);
-// api_session.discard in force: what waited under another number is to be dropped. Workers, within a walk.
+// api_session.discard in force: packets that waited under another number are dropped. Workers, within a walk.
 uint16_t session_discard(uint32_t session);
 // The first rule of the longest session prefix with this UE address in the instance, or NULL. Any worker, within a
 // walk. `absent`: a key that the caller did not find; 0: none.

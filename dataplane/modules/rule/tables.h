@@ -180,8 +180,7 @@ static inline uint64_t fteid_key(uint32_t teid, uint16_t local)
 	return (uint64_t)teid | (uint64_t)local << 32 | KEY_FTEID;
 }
 
-// What an entry keeps of a key: the worker too, since a state may be given to another worker's session with the same
-// key.
+// An entry keeps the key and the worker, because a state may be given to another worker's session with the same key.
 static_assert(API_MAX_WORKERS <= 64, "a worker's number fits between a key and its kind");
 static inline uint64_t flow_entry_key(const struct worker *w, uint64_t key)
 {

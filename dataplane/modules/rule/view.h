@@ -52,7 +52,7 @@ struct session_view {
 	uint8_t uplink;
 	uint8_t dscp; // of the IP header at l3
 	uint8_t pdu_type; // enum api_pdu_type of the container that came; API_PDU_NONE: none, the rule's
-	// Bytes of the GTP-U header that came and still ends at l3, for gtpu-encap; 0: nothing to pass on
+	// Bytes of the received GTP-U header, which still ends at l3, for gtpu-encap; 0: nothing to pass on
 	uint16_t relayed;
 	uint16_t front; // of a rule with RULE_SLOW_PATH: bytes in front of l3 that came with the packet, for mirrors
 };

@@ -13,7 +13,8 @@ enum { WISH_UPLINK = 1, WISH_DOWNLINK = 2 };
 
 struct session_wish {
 	uint16_t flag; // of the rules: RULE_DUPLICATE, RULE_STAGE
-	// Whose packets: WISH_*. Control thread; the session is in force, or not yet. It may note its answer there.
+	// Wishes for the session: WISH_*. Control thread; the session is in force, or not yet. It may note its answer
+	// there.
 	uint8_t (*ways)(struct session *s);
 	struct session_wish *next;
 };

@@ -102,7 +102,7 @@ static __rte_noinline int make_room(struct rte_graph *graph, struct rte_node *no
 	return 1;
 }
 
-// For `why`; of packets that came back from their queues, random early detection or their drop precedence chose some.
+// Drops for `why`; packets returned by their queues may have been chosen by early detection or drop precedence.
 static void reject(struct rte_graph *graph, struct rte_node *node, bool came_back, struct rte_mbuf **pkts, uint32_t n,
 	const struct reason *why)
 {
@@ -117,7 +117,7 @@ static void reject(struct rte_graph *graph, struct rte_node *node, bool came_bac
 		rte_node_enqueue(graph, node, EDGE_DROP, (void **)pkts, (uint16_t)n);
 }
 
-// Those of the run for which there is room stay; the others are dropped. Returns how many stay, and their buffers.
+// Keeps the packets of the run for which there is room, drops the others. Returns how many stay, and their buffers.
 static uint16_t admit(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf **pkts,
 	uint16_t n, uint32_t *buffers)
 {

@@ -174,7 +174,7 @@ static int check_sdf(const struct parts *p, const struct api_sdf *f)
 	return 0;
 }
 
-// Every FAR and QER, used or not: what they name must be there, or a later deletion of something else would be refused.
+// Every FAR and QER, used or not: objects that they name must exist, or a later deletion of another would be refused.
 static int check_far(const struct parts *p, const struct api_far *far)
 {
 	if (memchr(far->path, 0, API_NAME) == NULL)

@@ -136,7 +136,7 @@ static int compare_claims(struct claim *claims, uint32_t n)
 	return 0;
 }
 
-// A key may belong to one session only: within the transaction, and against sessions that it leaves alone.
+// A key may belong to one session only: within the transaction, and among untouched sessions.
 static int check_claims(void)
 {
 	struct claim few[FEW_CLAIMS], *claims = few;

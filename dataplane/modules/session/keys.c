@@ -249,7 +249,7 @@ static int has_key(const struct session *s, const struct session_key *k)
 	return 0;
 }
 
-// What fast paths know of destinations, and in which session a destination is, may be no longer true.
+// The fast paths' knowledge of destinations, and of a destination's session, may be outdated.
 static void renew(const struct session *s, const struct session_key *k, const uint8_t *address, int *inside)
 {
 	const struct instance *n = instance_get(k->instance);

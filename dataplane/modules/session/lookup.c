@@ -189,7 +189,7 @@ struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbu
 	return r;
 }
 
-// The limit of flows is the subscriber's own; of a packet that no rule was found for, the key's first one counts.
+// The limit of flows is the subscriber's own; for a packet without a rule the key's first one counts.
 static rte_edge_t leave(struct rte_mbuf *m, const struct rule *r, enum session_why why)
 {
 	if (why == WHY_SUBSCRIBER_FLOWS && !trace_is_hypothetical(m))

@@ -146,7 +146,7 @@ rte_edge_t session_follow(
 rte_edge_t session_learn(struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct rule *r,
 	const struct session_way *way, rte_edge_t on);
 
-// Strips what is in front of the packet at l3, and leaves the metadata for the nodes behind.
+// Strips the headers in front of l3, and leaves the metadata for later nodes.
 static __rte_always_inline void session_strip(
 	struct rte_mbuf *m, const struct rule *r, const uint8_t *ip, struct removed_header came)
 {

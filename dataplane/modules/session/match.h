@@ -7,7 +7,7 @@
 #include "rule/tables.h"
 #include "rule/view.h"
 
-// 1 when the address is the UE's as the rule's PDR says (its IPv4 address, its IPv6 prefix, a framed route).
+// 1 when the address is the UE's by the rule's PDR (its IPv4 address, its IPv6 prefix, a framed route).
 int rule_has_address(const struct rule *r, uint8_t version, const uint8_t *address);
 // The same for the single PDR of a key; the ordinary case inline. `ue`: the UE's address in the packet.
 static inline int rule_ue_matches(const struct rule *r, uint8_t version, const uint8_t *ue)

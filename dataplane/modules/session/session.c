@@ -290,7 +290,7 @@ static void take_from_engines(const struct session *old)
 		engines_take(&session_pools.rule[old->rule[i]]);
 }
 
-// What states that stay have counted of IPv6 is not of URRs that are new.
+// IPv6 counts of kept states are not new URRs'.
 static void move_counts6(const struct session *s, const struct session *old)
 {
 	for (uint16_t i = 0; i < s->rules; i++)
@@ -382,7 +382,7 @@ static void carry_counters(const struct session *s, const struct session *old)
 		}
 }
 
-// Loans of URRs that no rule of the new version goes on with.
+// Returns loans of URRs that no rule of the new version uses.
 static void return_loans(const struct session *s, const struct session *old)
 {
 	for (uint16_t i = 0; i < old->rules; i++) {

@@ -77,7 +77,7 @@ static __rte_always_inline uint64_t ask_rule(struct lookup *l, struct rte_mbuf *
 {
 	uint64_t value = session_ask_rule(l, m, own);
 
-	// flow-input looks for destinations, and a session with a longer prefix may come.
+	// flow-input looks up destinations, and a session with a longer prefix may come.
 	if (unlikely(value == UINT64_MAX || ((const struct side *)own)->source))
 		l->key = 0;
 	return likely(value != UINT64_MAX) ? value : prefix_fallback(m, own);
@@ -90,7 +90,7 @@ static rte_edge_t unknown(struct worker *w, struct rte_mbuf *m, struct side *sid
 
 	look_at_instance(side, pkt->instance);
 	session_view_of(m)->rule = NULL;
-	// A mapping of NAT44 is a session's: with the inside address the packet goes nowhere else.
+	// A NAT44 mapping is a session's: with the inside address the packet can go nowhere else.
 	int mapped = pkt->ip_version == 4 && (pkt->translated & PACKET_DESTINATION_TRANSLATED) != 0;
 	if (n == NULL || (!mapped && !instance_owns(n, pkt->ip_version, ue_address(m, side))))
 		return SESSION_ASIDE;
@@ -99,7 +99,7 @@ static rte_edge_t unknown(struct worker *w, struct rte_mbuf *m, struct side *sid
 	return packet_leave(m, &drop_unknown, SESSION_DROP);
 }
 
-// A packet that came from another UE has that UE's rule in its session view (ip-forward).
+// A packet from another UE has that UE's rule in its session view (ip-forward).
 static int between_ues(struct rte_mbuf *m)
 {
 	const struct instance *n = instance_get(packet_of(m)->instance);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sessions that a trace is about, taken from the fast path: so a trace of one subscriber costs others nothing.
+// Takes a trace's sessions from the fast path: a trace of one subscriber costs others nothing.
 #include "trace/sessions.h"
 #include "rule/engine.h"
 #include "rule/tables.h"

@@ -41,7 +41,7 @@ static int have_equal(const struct lenders *a, const struct lenders *b)
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-// The state has something on loan from the rule's URRs, one of which is `index`.
+// 1 when the state has a loan of the rule's URRs, one of which is `index`.
 static int has_loan(const struct rule *r, uint32_t index)
 {
 	const struct rule_account *a = rule_account_of(r);
@@ -72,7 +72,7 @@ int usage_has_loan_of(const struct rule *r)
 	return loan == 0 || !is_lender(&of, 0) || have_equal(&of, &l);
 }
 
-// What the fast path took so far leaves the loan for the account.
+// Moves the fast path's use from the loan to the account.
 static void settle(struct rule_account *a, struct rule_state *s)
 {
 	struct rule_counts used = {.packets = s->taken, .bytes = a->loan - s->credit};
@@ -100,7 +100,7 @@ static void settle(struct rule_account *a, struct rule_state *s)
 	__atomic_store_n(&a->version, a->version + 1, __ATOMIC_RELEASE);
 }
 
-// What is lent becomes `bytes`. A loan that there is already, which is settled, is of the same lenders.
+// Sets the loan to `bytes`. An existing loan is settled and has the same lenders.
 static void lend(struct rule_account *a, struct rule_state *s, struct lenders of, int uplink, uint32_t bytes)
 {
 	uint64_t more = (uint64_t)bytes - a->loan;
@@ -159,7 +159,7 @@ static uint64_t room_of(const struct usage_state *u, const struct usage_limits *
 	return RTE_MIN(of_all, of_way);
 }
 
-// What the URR can lend for a packet of `length` bytes. 0: the packet reaches a mark, or is asked for.
+// What the URR can lend for a packet of `length` bytes. 0: the packet reaches a mark, or is awaited.
 static uint32_t offer_of(uint32_t index, uint32_t length, int uplink)
 {
 	const struct usage_state *u = &usage_pools.state[index];
@@ -176,7 +176,7 @@ static uint32_t offer_of(uint32_t index, uint32_t length, int uplink)
 	return (uint32_t)RTE_MAX(RTE_MIN((room - 1 - l->lent) / LOAN_PART, LOAN_MAX), length);
 }
 
-// A loan is as large as what the poorest lender offers.
+// The lowest offer determines the loan.
 static int borrow_of(struct rule_account *a, struct rule_state *s, struct lenders of, uint32_t length, int uplink)
 {
 	uint32_t version[API_PDR_URRS], bytes = UINT32_MAX;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a URR is due, and its reports (TS 29.244 §5.2.2.3).
+// Due work of a URR, and its reports (TS 29.244 §5.2.2.3).
 //
 // A report has the measurement since the last one and starts it again: thresholds count from there, quotas go on. When
 // the event queue is full the counts stay, and the triggers wait in `pending`.
@@ -67,7 +67,7 @@ static uint32_t quotas(struct urr *u, const struct usage_totals *t, uint64_t now
 		due |= run_out(u, USAGE_OUT_OF_VOLUME, if_wanted(u, API_URR_VOLQU, API_USAGE_VOLQU));
 	if (t->active_ns >= u->time_quota)
 		due |= run_out(u, USAGE_OUT_OF_TIME, if_wanted(u, API_URR_TIMQU, API_USAGE_TIMQU));
-	// The event that uses the quota up runs to its end: the next one is stopped.
+	// The event that uses up the quota runs to its end; the next is stopped.
 	if (t->events >= u->event_quota && !u->flowing)
 		due |= run_out(u, USAGE_OUT_OF_EVENTS, if_wanted(u, API_URR_EVEQU, API_USAGE_EVEQU));
 	return due | validity_time(u, now_ns);
@@ -107,7 +107,7 @@ static uint32_t clocks(struct urr *u, uint64_t now_ns)
 	return due;
 }
 
-// The packet that was asked for came: time runs, traffic has started.
+// The awaited packet came: time runs, traffic has started.
 static uint32_t started(struct urr *u, uint64_t now_ns)
 {
 	const struct usage_limits *l = &usage_table.limits[u->state];

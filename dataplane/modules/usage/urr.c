@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One URR: its totals, the limits that its worker sees, and the times at which it must be looked at.
+// One URR: its totals, its worker's limits, and the times of its checks.
 #include "usage/urr.h"
 #include "core/control.h"
 #include "core/event.h"
@@ -179,7 +179,7 @@ void urr_thresholds(struct urr *u, const struct usage_totals *t)
 	event_threshold(u, t);
 }
 
-// A limit of totals as the worker counts, who began at 0 when the state was taken.
+// A limit of totals in the worker's counts, which began at 0 when the state was taken.
 static uint64_t of_state(uint64_t limit, uint64_t before)
 {
 	if (limit == USAGE_NO_LIMIT)

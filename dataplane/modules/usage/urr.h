@@ -12,7 +12,7 @@
 #define USAGE_QUIET_NS                                                                                                 \
 	100000000ull // between two reports of a URR that packets trigger, so that no threshold causes a storm
 
-// raised: what a worker saw. Hints: the control thread compares its own figures.
+// raised: a worker's observations. Hints: the control thread compares its own figures.
 #define USAGE_RAISED_LIMIT 1u // a threshold or quota is reached
 #define USAGE_RAISED_FIRST 2u // the packet that was asked for came
 #define USAGE_RAISED_DROPPED 4u

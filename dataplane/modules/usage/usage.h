@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Usage reporting rules (URR, TS 29.244 §5.2.2): counts that workers make, and what the session module calls for a
-// session.
+// Usage reporting rules (URR, TS 29.244 §5.2.2): the workers' counts, and the session module's interface.
 //
 // Hot: one line of 64 bytes per URR. A mark is a count at which the worker looks at the cold part (usage_limits):
 // thresholds, quotas, notices for the control thread. Below all marks a packet costs an addition.
@@ -68,7 +67,7 @@ static __rte_always_inline int usage_count(struct worker *w, uint32_t index, uin
 // More credit for the rule's state, at least `length` bytes. 0: the full nodes decide about the packet. Owner worker,
 // within a walk; the rule's entry leads to it.
 int usage_borrow(const struct rule *r, uint32_t length, int uplink);
-// 1 when what the rule's state has on loan is of the rule's own URRs: else it gets no entry.
+// 1 when the state's loan is of the rule's own URRs: else it gets no entry.
 int usage_has_loan_of(const struct rule *r);
 // A packet in the full nodes that nothing drops: 1 when the rule's state has credit for it, of the rule's own URRs.
 // Then none of them has a mark at it, nor a quota that is used up, and usage_pay() counts it for all, before QoS or
@@ -82,11 +81,10 @@ static inline int usage_is_lent(uint32_t index)
 }
 // Owner worker: nothing of the URR is on loan behind this, and all is counted.
 void usage_recall(uint32_t index);
-// Control thread, after the grace period of a rule: the state's loan goes back to its URR. No rule in force has the
-// loan.
+// Control thread, after the grace period of a rule: returns the state's loan to its URR. No rule in force has the loan.
 void usage_return(const struct rule *r);
 
-// What the policer nodes will read of a rule: session nodes call it where they have found the rule.
+// Prefetches the policer nodes' lines; called by session nodes once the rule is found.
 static inline void usage_prefetch(const struct rule *r)
 {
 	rte_prefetch0(&session_pools.state[r->state]);
@@ -100,7 +98,7 @@ static inline void usage_prefetch(const struct rule *r)
 int usage_blocked(uint32_t index); // 1: a quota is used up
 void usage_add(struct worker *w, uint32_t index, uint32_t length, int uplink); // counts, whatever the quotas
 int usage_measures_before_qos(uint32_t index);
-// The same for all URRs of a rule. One quota used up stops the packet for all of them, and none counts it.
+// The same for all URRs of a rule. One used-up quota stops the packet for all, and none counts it.
 int usage_rule_blocked(const struct rule *r);
 // `before_qos`: those with MBQE, or the others.
 void usage_rule_add(struct worker *w, const struct rule *r, uint32_t length, int uplink, int before_qos);
@@ -143,7 +141,7 @@ int usage_is_of_ip6(const struct usage_set *set, uint32_t urr);
 // in force, but URR `to`, which begins with nothing. Control thread.
 void usage_counts6_move(uint32_t from, uint32_t to, const struct rule *r);
 void usage_discard(struct usage_set *staged);
-// Either may be NULL: no URRs, or the session goes. Before its rules are published.
+// Either may be NULL: no URRs, or the session is deleted. Before its rules are published.
 void usage_commit(struct usage_set *set, struct usage_set *old);
 // After the grace period: final and queried reports (event_commit_usage). Frees old.
 void usage_release(struct usage_set *set, struct usage_set *old);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What workers do when a count reaches a mark, and for URRs that few packets have.
+// The workers' part at marks, and for rare URRs.
 #include "core/control.h"
 #include "core/event.h"
 #include "core/node.h"
@@ -11,7 +11,7 @@ DROP_REASON(drop_quota, "usage-quota",
 struct usage_pools usage_pools;
 struct usage_table usage_table;
 
-// Only one piece of news about a URR is under way for each bit.
+// Each bit of a URR has at most one notice in flight.
 static void raise_news(struct worker *w, uint32_t index, uint32_t bits, int tell)
 {
 	struct usage_limits *l = &usage_table.limits[index];
@@ -28,7 +28,7 @@ static void volumes(const struct usage_state *u, uint64_t to[3])
 	to[API_TOTAL] = u->bytes[0] + u->bytes[1];
 }
 
-// A quota of one direction that is used up stops both, as it stops the URR.
+// A used-up quota of one direction stops both, as it stops the URR.
 static int used_up(const struct usage_limits *l, const uint64_t have[3])
 {
 	return have[API_TOTAL] >= l->quota[API_TOTAL] || have[API_UPLINK] >= l->quota[API_UPLINK] ||

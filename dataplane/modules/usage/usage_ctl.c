@@ -333,7 +333,7 @@ static void settle(struct urr *u, uint64_t now)
 		u->base.packets[d] += usage_pools.state[old].packets[d];
 		u->base.dropped[d] += was->dropped[d];
 	}
-	// What it raised is not lost either: its news will not find the URR any more.
+	// Its raised bits are not lost either, though its notice will not find the URR any more.
 	if ((was->raised & USAGE_RAISED_FIRST) && !(is->raised & USAGE_RAISED_FIRST))
 		is->first = was->first;
 	__atomic_fetch_or(&is->raised, was->raised, __ATOMIC_ACQ_REL);
@@ -407,7 +407,7 @@ static void news_lost(void)
 	usage_table.sweep_left = usage_pools.states;
 }
 
-// All URRs whose news may have been lost, a part at each visit.
+// Visits URRs whose notices may have been lost, a part each time.
 static void sweep(uint64_t now)
 {
 	uint32_t n = RTE_MIN(usage_table.sweep_left, SWEEP_PER_VISIT);
