@@ -57,7 +57,7 @@ func TestPartsOfOtherSizes(t *testing.T) {
 			t.Fatalf("%d: %+v %v", more, rules, err)
 		}
 	}
-	// What a report says beyond what we know is left out.
+	// A report's unknown fields are dropped.
 	if rules, err := ReadRows[ACLRule](resized(t, body, 8, 9)[SizeofPartHead+16:]); err != nil || len(rules) != 2 {
 		t.Fatal(rules, err)
 	}

@@ -108,7 +108,7 @@ static void visits(int n)
 		socket_poll(0);
 }
 
-// A second each, with what one visit does.
+// A second each, including one visit's work.
 static void seconds(int n)
 {
 	while (n-- > 0) {
@@ -383,7 +383,7 @@ static void strangers(void **state)
 	kit_hang_up(friend);
 	for (int i = 0; i < 64; i++)
 		kit_hang_up(fd[i]);
-	// Those with a HELLO stay; who comes when they have all places is turned away.
+	// Those with a HELLO stay; a newcomer is turned away while they have all places.
 	before = closed();
 	for (int i = 0; i < 16; i++)
 		friends[i] = kit_dial_hello();

@@ -132,7 +132,7 @@ static void by_software(void **state)
 	assert_int_equal(steering_of("net_ring", API_ROLE_CORE, 0, 0), API_STEERING_SOFTWARE);
 	assert_int_equal(device.hash, 0);
 	assert_int_equal(steering_of("synth", API_ROLE_CORE, 0, 0), API_STEERING_SOFTWARE);
-	// One queue has nothing to spread, whatever the device can.
+	// One queue has nothing to spread, with any device.
 	device.offers = RTE_ETH_RSS_GTPU;
 	device.takes = UINT64_MAX;
 	assert_int_equal(steering_of("net_null", API_ROLE_CORE, 1, 0), API_STEERING_SOFTWARE);

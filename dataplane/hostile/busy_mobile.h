@@ -17,7 +17,7 @@
 void busy_mobile_objects(void); // into the open transaction
 // A whole packet for session n from bytes, with matching addresses, lengths and checksums. Returns its port.
 const char *busy_mobile_frame(struct frame *f, uint8_t kind, const uint8_t *bytes, uint32_t length);
-// One of the sessions changes, goes or comes back, as the two numbers say.
+// One of the sessions changes, is deleted or returns, by the two numbers.
 void busy_mobile_change(uint8_t session, uint8_t how);
 // All are there again, as at the start.
 void busy_mobile_restore(void);

@@ -5,7 +5,7 @@
 #include "session/mobile_fixture.h"
 #include "wire/gtpu.h"
 
-// Ways that a packet goes, and what is IPv6 of it.
+// Paths of a packet, and which parts are IPv6.
 #define UPF_UP 1u
 #define SGW_UP 2u
 #define SGW_DOWN 4u

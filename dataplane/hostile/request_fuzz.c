@@ -113,7 +113,7 @@ static void drain(void)
 	}
 }
 
-// Packets go on through whatever state that made.
+// Packets pass through the resulting state.
 static void traffic(void)
 {
 	static struct frame f;

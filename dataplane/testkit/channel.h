@@ -60,7 +60,7 @@ static inline int kit_channel_offered(
 	return 0;
 }
 
-// Opens the channel, or forgets what came until now.
+// Opens the channel, or forgets earlier frames.
 static inline void kit_channel_open(void)
 {
 	memset(&kit_channel, 0, sizeof(kit_channel));

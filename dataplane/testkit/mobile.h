@@ -29,7 +29,7 @@ struct kit_mobile {
 	struct api_address route[API_MAX_ROUTES];
 };
 
-// interface, endpoint, pool may be NULL. For more of them, change what kit_instance_body() gives.
+// interface, endpoint, pool may be NULL. For more of them, change the body of kit_instance_body().
 void kit_instance(const char *name, const char *interface, const char *endpoint, uint32_t lookup, const char *pool);
 struct api_instance kit_instance_body(const char *interface, const char *endpoint, uint32_t lookup, const char *pool);
 

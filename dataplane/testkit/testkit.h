@@ -32,7 +32,7 @@ int kit_change(uint32_t kind, const char *key, const void *body, uint32_t length
 const char *kit_error(void);
 const struct api_status *kit_status(void); // of the last commit
 
-// A request of one struct, as it comes from the socket; part 0: of none.
+// A request of one struct, as from the socket; part 0: of none.
 struct reply_sink;
 void kit_request(struct reply_sink *sink, uint16_t type, uint16_t part, const void *body, uint32_t size);
 

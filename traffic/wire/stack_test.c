@@ -156,7 +156,7 @@ static void test_presets(void **state)
 	struct stack s = {0};
 	struct template t;
 
-	// One tag: 0x8100. The outer of two: 0x88a8. What the profile says counts.
+	// One tag: 0x8100. The outer of two: 0x88a8. The profile's value has priority.
 	kit_ethernet(&s);
 	kit_set(kit_layer(&s, LAYER_VLAN), "id", 1);
 	kit_compile(&s, 1, false, &t);

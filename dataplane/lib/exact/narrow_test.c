@@ -172,7 +172,7 @@ static void at_capacity(void **state)
 	}
 }
 
-// Blocks of 64 bytes: what a capacity takes.
+// Blocks of 64 bytes: memory of a capacity.
 static void memory(void **state)
 {
 	static const struct {
@@ -196,7 +196,7 @@ struct race {
 	uint64_t wrong, found;
 };
 
-// The value of a key says whose it is.
+// A key's value identifies its owner.
 static void *reader(void *arg)
 {
 	struct race *r = arg;
@@ -215,7 +215,7 @@ static void *reader(void *arg)
 	return NULL;
 }
 
-// Keys come and go, none of them twice (see narrow.h), and take each other's places.
+// Keys come and go, none twice (see narrow.h), and take each other's places.
 static void beside_a_reader(void **state)
 {
 	struct race r = {.t = narrow_create("test", 256, SOCKET_ID_ANY), .newest = 100};

@@ -420,7 +420,7 @@ static void other_thread(int signal)
 	other.m = receive_one(other.side->link[1]);
 }
 
-// `whose` lies in a page of its own from now on.
+// Moves `whose` to a page of its own.
 static uint8_t *watched(uint8_t *whose)
 {
 	other.page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -529,7 +529,7 @@ static int raw_client(void)
 	return fd;
 }
 
-// Each differs from the last one in one thing, and that one is good.
+// Each differs from the last, good one in one thing.
 static void test_bad_hello(void **state)
 {
 	struct share *other = share_new(&(struct share_want){.name = "o", .buffers = 16, .room = ROOM}, path[0], 0);

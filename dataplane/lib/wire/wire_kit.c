@@ -22,7 +22,7 @@
 		}                                                                                                      \
 	} while (0)
 
-// The frame may go on behind what can be read.
+// The frame may continue behind the readable bytes.
 static const uint32_t behind[] = {0, 1, 46, 60000};
 #define BEHIND (sizeof(behind) / sizeof(behind[0]))
 

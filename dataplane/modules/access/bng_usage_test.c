@@ -125,7 +125,7 @@ static void later(void **state)
 	final_reports(2);
 }
 
-// The second one is reported with the first, in one step.
+// The second is reported with the first, in one step.
 static void linked(void **state)
 {
 	begin();

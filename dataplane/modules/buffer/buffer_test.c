@@ -453,7 +453,7 @@ static void discarded_with_the_change(void **state)
 	for (uint32_t i = 0; i < 3; i++)
 		assert_int_equal(number_of(i), i + 3);
 	assert_int_equal(kit_reason("buffer-discarded") - before, 3);
-	// Packets go on waiting, only later ones; a change with the same number drops nothing.
+	// Packets wait on, only later ones; a change with the same number drops nothing.
 	for (uint16_t number = 2; number < 4; number++) {
 		k = with_action(1, API_FAR_BUFFER);
 		k->s.discard = number;

@@ -256,7 +256,7 @@ struct left {
 };
 
 static uint32_t without_order; // rounds
-static uint32_t states, usages; // of the pools: all; those that are used, low ones come first
+static uint32_t states, usages; // of the pools: all; used ones: low ones come first
 static size_t lines; // of 5-tuple entries
 
 // What workers write.
@@ -397,7 +397,7 @@ static void sort_by_flow(struct outcome *o)
 		}
 }
 
-// What is read before it was written is never what the run before left there.
+// Reads of unwritten stack never find the previous run's values.
 static __attribute__((noinline)) void dirty_stack(void)
 {
 	uint8_t room[1 << 16];
@@ -623,7 +623,7 @@ static inline void both_ways(const struct both_ways *how)
 			how->save(BEFORE);
 		run_from_before(how, &before_both, 0, n);
 		run_from_before(how, &before_both, 1, n);
-		// What asks for a neighbour does so once in two runs.
+		// A packet that asks for a neighbour does so once in two runs.
 		if (full.words[reason_count() + KIT_HELD] == 0 && fast.words[reason_count() + KIT_HELD] == 0)
 			compare(how, &before_both, round);
 		sent_all += n;

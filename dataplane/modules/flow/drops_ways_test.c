@@ -230,7 +230,7 @@ static void frame_nat_up(struct frame *f)
 	nat_up(f, 1, 4000);
 }
 
-// To what the subscriber's packet leaves as, now or the last time that one did.
+// To the external address of the subscriber's packet, now or the last time.
 static void frame_nat_down(struct frame *f)
 {
 	static char address[16] = "203.0.113.4";

@@ -342,7 +342,7 @@ static void add_link(struct frame *f, int is_up, uint32_t n)
 	link_layer(f, is_up ? "ran" : "internet", 1);
 }
 
-// What no address is translated of, beside the others.
+// Packets without a translated address, beside the others.
 static void make_six(struct sent *s, uint32_t number, uint32_t n, int is_up)
 {
 	char ue6[64];

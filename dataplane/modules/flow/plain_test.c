@@ -319,7 +319,7 @@ static void end_marker_is_last(void **state)
 	gone("bearer");
 }
 
-// Packets of several segments take the full nodes, and so do those behind them.
+// Packets of several segments take the full nodes, and so do their session's behind them.
 static void segments_in_order(void **state)
 {
 	static const struct tunnel_case through = {"", "10.6.0.1", "10.6.0.2", 0x105, 0, 1};

@@ -48,7 +48,7 @@ static uint8_t ways(struct session *s)
 }
 SESSION_WISH(RULE_STAGE, ways)
 
-// As the commit of a module whose object says what its stage wants.
+// Like the commit of a module whose object configures its stage.
 static void want(enum stage_wants wants_now, const char *session)
 {
 	stage.wants = wants_now;

@@ -73,7 +73,7 @@ static uint32_t entries_of(const struct tuple_line *l)
 	return (l->slot[0].number != 0) + (!one && l->slot[1].number != 0);
 }
 
-// What was put last is always found, a key once; nothing else comes to light.
+// The last entry put is always found, a key once; no other entry appears.
 static void put_and_find(void **unused)
 {
 	tuples_clear(t);
@@ -93,7 +93,7 @@ static void put_and_find(void **unused)
 	}
 }
 
-// Invalid ones make room before valid ones do.
+// Invalid entries make room before valid ones.
 static void room_is_made_by_the_invalid(void **unused)
 {
 	struct tuple kept = entry(1, 9, 3);
@@ -182,7 +182,7 @@ static void occupancy_returns_to_zero(void **unused)
 	assert_int_equal(t->entries, 0);
 }
 
-// Two keys whose packets alternate at one mark.
+// Two keys with one mark whose packets alternate.
 static void one_mark_keeps_nobody_out(void **unused)
 {
 	uint32_t met[2] = {0, 0};

@@ -129,7 +129,7 @@ static void fragment_of_a_fragment(void **state)
 	fixture_balance();
 }
 
-// The outer packet is ours, so it is fragmented whatever the subscriber's DF says.
+// The outer packet is ours, so it is fragmented regardless of the subscriber's DF.
 static void tunnel(void **state)
 {
 	static const char *const ue[] = {NULL, "100.64.0.5", "100.64.0.6"};
@@ -431,7 +431,7 @@ static void conflicts(void **state)
 		fixture_balance();
 	}
 	assert_int_equal(fixture_outs(), 0);
-	fixture_wait(1.2); // what came after the conflict waits in vain
+	fixture_wait(1.2); // fragments after the conflict wait in vain
 	assert_int_equal(waiting(), 0);
 	assert_in_range(kit_reason("reassembly-overlap") - before, 2 * (2 + 3), 2 * (2 + 3 + 9));
 	fixture_balance();

@@ -5,7 +5,7 @@
 
 enum { NOT_ECT, ECT1, ECT0, CE, DROPPED };
 
-// RFC 6040 §4.2, figure 4: by what the outer and the inner header say.
+// RFC 6040 §4.2, figure 4: by outer and inner ECN.
 static const uint8_t leaves[4][4] = {
 	[NOT_ECT] = {[NOT_ECT] = NOT_ECT, [ECT0] = ECT0, [ECT1] = ECT1, [CE] = CE},
 	[ECT0] = {[NOT_ECT] = NOT_ECT, [ECT0] = ECT0, [ECT1] = ECT1, [CE] = CE},
@@ -47,7 +47,7 @@ static const char *out_of(const struct tunnel_case *c)
 	return c->mobile ? "internet" : "homes";
 }
 
-// What leaves, but for its traffic class, is what leaves without any ECN.
+// The output equals that without ECN, except for its traffic class.
 static void one_pair(const struct tunnel_case *c, int family, int padded, uint8_t outer, uint8_t inner)
 {
 	static struct frame f;

@@ -155,7 +155,7 @@ static void floods_of_strangers(void **state)
 	assert_int_equal(kit_count("ran"), 1);
 	send_frame("ran", uplink_of(&f, UE4, FAR4, 0x909, 0xff));
 	assert_int_equal(kit_count("ran"), 1);
-	kit_advance(5000000); // what waits for the stranger's MAC address goes
+	kit_advance(5000000); // packets that wait for the stranger's MAC address are dropped
 }
 
 static void error_indications(void **state)

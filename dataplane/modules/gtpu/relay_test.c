@@ -16,7 +16,7 @@ static int setup(void **state)
 	return 0;
 }
 
-// What stands between the first 8 bytes of a GTP-U header and the packet.
+// Bytes between the first 8 of a GTP-U header and the packet.
 struct options {
 	uint8_t flags, length;
 	uint8_t bytes[28];

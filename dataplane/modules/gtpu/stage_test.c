@@ -84,7 +84,7 @@ static void all_packets_pass(void **state)
 	for (uint32_t i = 0; i < 4; i++) { // a second vector of each would take the fast path of its session (flow/)
 		memset(&passed, 0, sizeof(passed));
 		kit_clear();
-		gpdu(&f, &cases[i & 1], 4, 9, 1, 40); // plain: without the stage no packet of it comes to gtpu-input
+		gpdu(&f, &cases[i & 1], 4, 9, 1, 40); // plain: without the stage none reaches gtpu-input
 		for (int k = 0; k < 64; k++)
 			assert_int_equal(kit_send("ran", f.at, f.length), 0);
 		kit_run();
@@ -120,7 +120,7 @@ static void edges_lead_by_the_stages(void **state)
 		assert_int_equal(off[k], 1);
 }
 
-// A stage that does not say what it wants, wants all packets.
+// A stage without a wish wants all packets.
 static struct arc_bypass bypass[] = {
 	{.arc = {"downlink", "uplink"}}, {.arc = {"input-gtpu"}}, {.arc = {"downlink", "lookup-tunnel"}}};
 

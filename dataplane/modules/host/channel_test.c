@@ -416,7 +416,7 @@ struct flood {
 	uint32_t most; // that come up at once
 };
 
-// Each level by itself: as many as its bucket holds come up at one moment.
+// Each level by itself: at one moment as many are punted as its bucket holds.
 static void each_level_is_limited(void **state)
 {
 	static const struct flood row[] = {

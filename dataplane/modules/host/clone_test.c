@@ -172,7 +172,7 @@ static void host_packets_go_up(void **state)
 	router_receive("north", &f);
 	assert_int_equal(kernel_gets(), f.length);
 	assert_memory_equal(got, f.bytes, f.length);
-	// Also those to addresses of other interfaces; not those that come in elsewhere.
+	// Also those to addresses of other interfaces; not those received elsewhere.
 	router_ethernet(&f, "south", peer_south, 0, 0, 0x0800);
 	router_udp(&f, "10.2.0.5", "10.1.0.1", 64, 20);
 	router_receive("south", &f);

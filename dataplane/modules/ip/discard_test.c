@@ -93,7 +93,7 @@ static void packets_end_here(void **state)
 	assert_true(kit_balance());
 }
 
-// Of a vector, what has another destination goes on.
+// Packets of a vector with another destination go on.
 static void beside_packets_that_go_on(void **state)
 {
 	static const char *const to[] = {"203.0.113.1", "198.51.100.1", "203.0.113.2", "198.51.100.1", "203.0.113.3"};

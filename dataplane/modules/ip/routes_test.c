@@ -158,7 +158,7 @@ static void random_transactions(void **state)
 	fail();
 }
 
-// The prefix of one route becomes another's in one transaction, whichever is staged first.
+// A route's prefix moves to another in one transaction, whichever is staged first.
 static void prefixes_change_hands(void **state)
 {
 	kit_begin();

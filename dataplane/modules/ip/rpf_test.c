@@ -85,7 +85,7 @@ static void sources(void **state)
 	}
 }
 
-// A default route counts; a route that goes takes its sources along at once.
+// A default route counts; a deleted route invalidates its sources at once.
 static void routes_come_and_go(void **state)
 {
 	set("north", API_INTERFACE_RPF_STRICT);

@@ -80,7 +80,7 @@ static int tapped(const struct frame *f)
 	       memcmp(kit_frame("tap", 0)->bytes, f->at, f->length) == 0;
 }
 
-// Frames as they came, tunnel headers and all; the original goes on as ever.
+// Frames as received, with tunnel headers; the original goes on unchanged.
 static void frames(void **state)
 {
 	struct api_mirror x = to_port();
@@ -373,7 +373,7 @@ static void fast_path(void **state)
 	commit();
 	full_nodes(4);
 	assert_int_equal(full_nodes(10), 0);
-	// A session that comes in the transaction that takes the mirror away.
+	// A session created in the transaction that deletes the mirror.
 	put_mirror("m", &x);
 	kit_begin();
 	kit_put_mobile("s1", upf_session(1));

@@ -133,7 +133,7 @@ static inline const char *ue(uint32_t n)
 	return text[n];
 }
 
-// Sends a packet of subscriber n, looks at what leaves, and says as whom.
+// Sends a packet of subscriber n, checks the output, and returns its external side.
 static inline struct external out(uint32_t n, uint8_t protocol, uint16_t source, const char *to, uint16_t destination)
 {
 	static struct frame f;

@@ -441,7 +441,7 @@ static void no_row(const struct api_trace_row *row)
 {
 }
 
-// What `isthmus explain --downlink` asks about teaches nothing.
+// `isthmus explain --downlink` teaches nothing.
 static void hypothetical(void **state)
 {
 	static struct trace_order o = {.want = {.flags = API_TRACE_HYPOTHETICAL, .seconds = 30, .port = "internet"}};

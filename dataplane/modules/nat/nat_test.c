@@ -414,7 +414,7 @@ static void no_row(const struct api_trace_row *row)
 {
 }
 
-// What `isthmus explain --downlink` asks about goes through the mapping, and does not close it.
+// `isthmus explain --downlink` uses the mapping, and does not close it.
 static void hypothetical(void **state)
 {
 	static struct trace_order o = {.want = {.flags = API_TRACE_HYPOTHETICAL, .seconds = 30, .port = "internet"}};
@@ -532,7 +532,7 @@ static void reports(void **state)
 	assert_int_equal(kit_event(API_EVENT_NAT_RELEASE, 0)->rule, a.rule);
 	assert_int_equal(kit_event(API_EVENT_NAT_RELEASE, 0)->seid, 1);
 	assert_int_equal(row().unreported, 0);
-	// A table that goes gives all of them back.
+	// A deleted table returns all of them.
 	out(2, 17, 4000, FAR4, 53);
 	kit_advance(300000);
 	struct api_nat n = nat_body();

@@ -74,7 +74,7 @@ static void send_frame(const char *port, const struct frame *f)
 	kit_run();
 }
 
-// A home's port 4000 of the protocol as it is known outside.
+// The external form of a home's port 4000 of the protocol.
 static void learn(int home, int family, uint8_t protocol)
 {
 	static struct frame f;
@@ -184,7 +184,7 @@ static int start(void **state)
 	return 0;
 }
 
-// To a home's port as it is known outside.
+// To a home's port by its external address.
 static void comes_in(struct frame *f, int home, uint8_t protocol, const char *from, uint32_t payload)
 {
 	int six = strchr(from, ':') != NULL;

@@ -359,7 +359,7 @@ static void nd_inside_ppp_is_dropped(void **state)
 	kit_only_rose(&before, "neighbour-on-ppp", 1);
 }
 
-// 100 a second for each subscriber: who asks for more takes nothing from the others.
+// 100 a second per subscriber: a greedy one takes nothing from the others.
 static void answers_are_bounded(void **state)
 {
 	kit_advance(1000001);

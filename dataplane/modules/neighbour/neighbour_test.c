@@ -497,7 +497,7 @@ static void new_interfaces_announce_themselves(void **state)
 	assert_int_equal(load16(router_out(0)->bytes + 14), 33);
 	assert_memory_equal(router_out(0)->bytes + 18 + 14, router_address("10.33.0.1").bytes, 4);
 	assert_memory_equal(router_out(1)->bytes, "\x33\x33\x00\x00\x00\x01", 6);
-	// A neighbour on it goes with it, and what waits for it too.
+	// A neighbour on it is removed with it, and so are its waiting packets.
 	uint64_t before = kit_reason("neighbour-unresolved");
 	packet_to("10.33.0.9");
 	kit_begin();

@@ -176,7 +176,7 @@ static void routed(void **state)
 	expect("internet", comes(make(&f, FAR6, OUT64, 80), "internet"), "peers",
 		leaves(make(&want, FAR6, IN64, 80), "peers"));
 	counted(1, 1, 1);
-	// What came from outside does not get an outside address of ours.
+	// Packets from outside get no outside address of ours.
 	expect("internet", comes(make(&f, IN64, FAR6, 80), "internet"), "internet",
 		leaves(make(&want, IN64, FAR6, 80), "internet"));
 	counted(1, 1, 1);

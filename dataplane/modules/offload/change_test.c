@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of entries when something changes, and of what devices counted.
+// Entries and devices' counts after changes.
 #include "core/event.h"
 #include "offload/fixture_test.h"
 #include "testkit/events.h"
@@ -128,7 +128,7 @@ static void set_flags(const char *interface, uint32_t flags)
 	settle_entries();
 }
 
-// What core-input, ip-input and gtpu-input ask of the interface that a packet comes in by.
+// Checks of core-input, ip-input and gtpu-input on the received interface.
 static void interfaces(void **state)
 {
 	static const uint32_t flags[] = {API_INTERFACE_DOWN, API_INTERFACE_RPF_STRICT};

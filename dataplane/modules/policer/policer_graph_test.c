@@ -222,7 +222,7 @@ static void unpoliced(void **state)
 	assert_int_equal(policer_index("gold"), -1);
 }
 
-// A profile, and sessions with it, come and go in one transaction each.
+// A profile and its sessions are made and deleted in one transaction each.
 static void together(void **state)
 {
 	struct kit_session a = kit_session("access", home, 100, 1, 0, "100.64.0.2", NULL, "upf", 0x200);

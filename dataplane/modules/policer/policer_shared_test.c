@@ -199,7 +199,7 @@ static void shared_between_sessions(void **state)
 	b = with_share(B, 6, 0);
 	put(B, &b);
 	assert_int_equal(send_one(B, 1, 500), 1);
-	// The last one goes, and with it the buckets.
+	// The last one is deleted, and with it the buckets.
 	gone();
 	put(A, &a);
 	assert_int_equal(send_one(A, 1, 500), 1);
@@ -237,7 +237,7 @@ static void the_pool(void **state)
 		meter_release(taken[i]);
 }
 
-// A line has two meters, which are one worker's, whatever comes and goes.
+// A line's two meters are one worker's, through all changes.
 static void lines_of_one_worker(void **state)
 {
 	struct meter_key key = {.qer = 1};

@@ -405,7 +405,7 @@ static void without_a_first_one(void **state)
 	assert_int_equal(kit_totals().held, 0);
 	kit_only_rose(&before, "fragment-no-first", 2);
 	assert_int_equal(all_out(), 0);
-	// What was known of a packet is forgotten, too.
+	// The packet's data is forgotten, too.
 	send_piece(&flows[0], 0, 100);
 	kit_advance(1200000);
 	send_piece(&flows[0], 1, 100);
@@ -523,7 +523,7 @@ static void a_flood_of_many(void **state)
 	good.qfi = 0xff;
 	for (uint32_t i = 0; i < 2000; i++) {
 		snprintf(from, sizeof(from), "198.51.%u.%u", 101 + i / 200, 1 + i % 200);
-		send_piece(&flood, (int)(i % 3), i); // first ones, too, which are known without a buffer
+		send_piece(&flood, (int)(i % 3), i); // first ones, too, whose data needs no buffer
 		assert_in_range(kit_totals().held, 0, 2 * 128);
 	}
 	for (int k = 0; k < ORDERS_OF_PIECES; k++, next_id++) {

@@ -64,7 +64,7 @@ static int model_find(const struct model *m, const struct api_address *prefix)
 	return -1;
 }
 
-// A block of destinations at once: each has what the list says.
+// A block of destinations at once: each result equals the list's.
 struct block {
 	struct way_ask ask[WAY_ASKS];
 	uint8_t destination[WAY_ASKS][16];

@@ -333,7 +333,7 @@ static void framed_routes(void **state)
 	expect("internet", downlink_of(&in, FAR6, "2001:db8:8fff::1"), "ran",
 		tunnelled_out(&out, FAR6, "2001:db8:8fff::1", 0x202, 0xff));
 	expect("internet", downlink_of(&in, FAR4, UE4), "ran", tunnelled_out(&out, FAR4, UE4, 0x202, 0xff));
-	// Another session may have a longer prefix out of it, not the same one.
+	// Another session may have a longer prefix within it, not the same one.
 	struct kit_mobile other = *upf_session(3);
 	kit_framed_route(&other, "172.16.8.0/24");
 	other.pdr[1].match |= API_PDR_FRAMED;
@@ -569,7 +569,7 @@ static void claims(void **state)
 	k->s.ue_ip4 = kit_address("10.45.0.3");
 	kit_put_mobile("s4", k);
 	assert_int_equal(kit_commit(), EEXIST);
-	// Within one transaction an address may pass from one to another.
+	// Within one transaction an address may move between sessions.
 	kit_begin();
 	kit_put_mobile("s2", upf_session(5));
 	kit_put_mobile("s3", upf_session(2));
@@ -593,7 +593,7 @@ static void no_place(void **state)
 	put("s2", upf_session(2));
 	uint32_t before = narrow_count(t);
 	t->capacity = UINT32_MAX;
-	while (narrow_add(t, ++junk, 0) == 0) // until both blocks of one key are full, and what spills over too
+	while (narrow_add(t, ++junk, 0) == 0) // until both blocks of one key are full, and the overflow too
 		;
 	uint32_t full = narrow_count(t);
 	int refusals = 0;

@@ -196,7 +196,7 @@ static uint32_t compiled(const char *text, int link, struct api_trace_instructio
 	return count;
 }
 
-// An instruction becomes another one, or another one's.
+// An instruction changes to another, or to another program's.
 static void change(struct api_trace_instruction *code, uint32_t count)
 {
 	static const uint16_t codes[] = {0x20, 0x28, 0x30, 0x40, 0x48, 0x50, 0x80, 0x00, 0x60, 0x81, 0xb1, 0x01, 0x61,

@@ -5,7 +5,7 @@
 #include "trace/program.h"
 #include "trace/sessions.h"
 
-// What a first trace finds no room for is given back: another one finds it.
+// A trace without room gives everything back: another one finds it.
 static void test_no_room(void **unused)
 {
 	struct rte_ring *taken = rte_ring_create("trace-1", 64, SOCKET_ID_ANY, 0);
@@ -71,7 +71,7 @@ static uint32_t rows_with(uint32_t table, const char *key, uint32_t size)
 	return count;
 }
 
-// What explain asks for: sessions by an address, routes that may lead to one.
+// Keys of explain: sessions by an address, routes that may lead to one.
 static void test_keys(void **unused)
 {
 	const uint32_t session = sizeof(struct api_session_row), route = sizeof(struct api_route_row);
@@ -149,7 +149,7 @@ static void test_filtered(void **unused)
 	put_session(0);
 }
 
-// What is dropped is among what the fast path leaves.
+// Drops are among the fast path's rest.
 static void test_late(void **unused)
 {
 	struct frame f, spoofed, good;
