@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contract between programs of different age: structs that are longer or shorter than ours, sizes that lie,
-// versions, layouts, and peers that stop in the middle of a message.
+// The contract between programs of different age: longer and shorter structs, false sizes, versions, layouts, and peers
+// that stop within a message.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -135,7 +135,7 @@ static void add_head(uint32_t kind, const char *key, int more, uint8_t tail)
 	add_sized(API_PART_OBJECT_HEAD, sizeof(head), 1, (const uint8_t *)&head, more, tail);
 }
 
-// Commits the change that was added; what it was refused with is in client.status.
+// Commits the added change; client.status has the refusal.
 static uint32_t commit(uint16_t type)
 {
 	static uint8_t copy[sizeof(message.bytes)];
@@ -444,7 +444,7 @@ static void hellos(void **state)
 	assert_int_equal(client.sink.version, 0);
 	assert_non_null(
 		strstr(client.status.text, "data plane speaks contract versions 1 to 1 and the control plane 3 to 3"));
-	// A layout that differs in the same version; one of another version is not looked at.
+	// Another layout in the same version is refused; one of another version is ignored.
 	peer[10].digest ^= 1;
 	assert_int_equal(hello(API_VERSION, API_VERSION, peer, count), EPROTO);
 	assert_non_null(strstr(client.status.text, "struct api_session is laid out otherwise"));
@@ -457,7 +457,7 @@ static void hellos(void **state)
 	peer[11].part = 4711;
 	peer[11].digest = 1;
 	assert_int_equal(hello(API_VERSION, API_VERSION, peer, count), 0);
-	// A size in the middle of a field is none that a former version had.
+	// A size in the middle of a field belongs to no former version.
 	peer[10].size = 5;
 	assert_int_equal(hello(API_VERSION, API_VERSION, peer, count), EPROTO);
 	clear();
@@ -511,7 +511,7 @@ static void hello_comes_first(void **state)
 	kit_hang_up(fd);
 }
 
-// One byte in each second is as little a HELLO as none.
+// One byte a second is treated like no HELLO.
 static void endless_hello(void **state)
 {
 	struct api_header h = {.magic = API_MAGIC, .type = API_HELLO, .length = 32 << 10};

@@ -35,8 +35,7 @@ static void put_engine(void)
 	kit_put(API_ENGINE, "engine", &engine, sizeof(engine));
 }
 
-// The engine starts while a transaction is staged. When that is refused, the next one with the same engine must be
-// taken.
+// The engine starts while a transaction is staged. After a refusal, the next one with the same engine must succeed.
 static void refused_first_transaction(void **state)
 {
 	struct api_port bad = {.role = 9, .mtu = 1500, .driver = "inject"};
@@ -57,7 +56,7 @@ static void refused_first_transaction(void **state)
 	kit_clear();
 }
 
-// What would size a table, or time something, beyond its bounds is refused in words, and starts nothing.
+// Values that would size a table or set a time beyond its bounds are refused in words, and start nothing.
 static void limits_are_bounded(void **state)
 {
 	static const struct {
@@ -151,7 +150,7 @@ static void open_transaction_is_invisible(void **state)
 	assert_non_null(object_find(API_SESSION, "s1", &length));
 }
 
-// A session that stays must fit what replaces the objects that it refers to.
+// A session that stays must fit the new versions of its objects.
 static void narrowing_is_refused(void **state)
 {
 	static struct api_scheduler s = {.subports = 1, .rate = 1000000000, .profiles = 1};

@@ -12,7 +12,7 @@
 #include <rte_cycles.h>
 #include <stdlib.h>
 
-#define SESSIONS 8192u // two megabytes of rows, ten times what the kernel keeps for a client
+#define SESSIONS 8192u // two megabytes of rows, ten times the kernel's buffer for a client
 #define SECOND 1000000u
 
 static const uint8_t home[6] = {2, 0, 0, 0, 5, 1};
@@ -189,7 +189,7 @@ static uint32_t commit(int fd)
 	return kit_status_of(fd).code;
 }
 
-// Three replies wait for their readers; others are served, with no time gone by, and then the three get all of it.
+// Three replies wait for their readers; others are served, without elapsed time, and then the three get all.
 static void others_go_on(void **state)
 {
 	int rows = kit_dial_hello(), rules = kit_dial_hello(), list = kit_dial_hello(), other = kit_dial_hello();

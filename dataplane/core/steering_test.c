@@ -198,7 +198,7 @@ static void by_rules(void **state)
 	assert_int_equal(device.priority, 2); // behind those of offload
 }
 
-// A device that takes fewer rules than it said keeps none.
+// A device that takes fewer rules than it promised keeps none.
 static void all_rules_or_none(void **state)
 {
 	device.takes = RTE_ETH_RSS_GTPU;

@@ -122,7 +122,7 @@ static void random_field(struct api_synth_template *t, struct api_synth_field *f
 		f->divide = 1;
 }
 
-// Every length, every number of fields, which may lie upon each other.
+// Every length, every number of fields, also overlapping ones.
 static void random_templates(void **state)
 {
 	uint64_t seed = 88172645463325252ull;

@@ -35,8 +35,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-// A sleep on one descriptor, as a worker's that does not work in between. Returns how long it was to be, ns; `alarm`:
-// it was listened to and reported something.
+// A sleep on one descriptor, as of an idle worker. Returns its planned length, ns; `alarm`: it was listened to and
+// reported something.
 static uint64_t sleep_on(int fd, bool *alarm)
 {
 	watch_judge(watch, false);

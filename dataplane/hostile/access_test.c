@@ -261,7 +261,7 @@ static void g9_g10_tunnel_in_tunnel(void **state)
 		{"A11", "access", infrastructure, 24, "subscriber-to-gateway", 0}}));
 }
 
-// Through the tunnel as it came: the packet at f->at, in `variant`'s home.
+// Through the tunnel unchanged: the packet at f->at, in `variant`'s home.
 static void forwarded_up(struct frame *f, uint32_t variant)
 {
 	static struct frame in;
@@ -293,7 +293,7 @@ static void g10_tunnel_to_elsewhere(void **state)
 	snapshot_compare(&b, NULL, 0);
 }
 
-// Row G21: the UPF decides; here the packet goes into the tunnel like any other.
+// Row G21: the UPF decides; here the packet enters the tunnel like any other.
 static void g21_ue_to_ue(void **state)
 {
 	static struct frame f;

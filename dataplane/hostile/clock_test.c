@@ -355,7 +355,7 @@ static uint32_t keepalives(void)
 	return n;
 }
 
-// `burst`: what more may pass in the second after a step forward: buckets are full.
+// `burst`: additional packets in the second after a step forward, when buckets are full.
 static const struct rate {
 	const char *name;
 	void (*begin)(void), (*end)(void);
@@ -513,8 +513,7 @@ static void flow(void)
 	assert_int_not_equal(flows(), 0);
 }
 
-// Entries without packets go after one to two times ten seconds. A worker that did not run for longer than that leaves
-// the time out.
+// Unused entries go after one to two times ten seconds. A worker's longer pause does not count.
 static void flow_ends(const struct step *s)
 {
 	for (int i = 0; i < 900; i++) {
@@ -536,7 +535,7 @@ static void traffic_of_a_session(void)
 	kit_events_clear();
 }
 
-// Three seconds of silence, looked at each three seconds, by the control thread's clock, whatever the TSC does.
+// Three seconds of silence, checked every three seconds by the control thread's clock, for any TSC.
 static void silence_is_told(const struct step *s)
 {
 	kit_advance(2 * SECOND);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Anything at all through the whole graph: subscribers, tunnels, firewall, policers, scheduler, neighbours, fragments,
-// mobile sessions.
+// Arbitrary packets through the whole graph: subscribers, tunnels, firewall, policers, scheduler, neighbours,
+// fragments, mobile sessions.
 //
 // An input is a sequence of packets: port (1 byte), time before it (1 byte, units of 4 ms), length (2 bytes, big
 // endian), frame. A port from 0xc0 on: the frame is only the inner packet for a mobile session; from 0xe0 on: a session

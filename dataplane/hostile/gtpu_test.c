@@ -2,7 +2,7 @@
 // Hostile GTP-U: rows G1 to G5, G8 to G10 (tunnel side), G14 to G20.
 #include "hostile/hostile.h"
 
-// A frame whose GTP-U message is in f: outer headers of the variant's tunnel.
+// A frame around the GTP-U message in f: outer headers of the variant's tunnel.
 static void outer(struct frame *f, uint32_t variant)
 {
 	gateway_outer(f, variant & PPPOE ? 6 : 4, 0);
@@ -488,7 +488,7 @@ static void unknown_message(struct frame *f, uint32_t i, uint32_t variant)
 	outer(f, variant);
 }
 
-// A request without sequence number, and an answer from who is no peer.
+// A request without sequence number, and an answer from a stranger.
 static void echo_not_answerable(struct frame *f, uint32_t i, uint32_t variant)
 {
 	frame_payload(f, 0);

@@ -194,8 +194,7 @@ static void routed(struct frame *f, int family, uint8_t ttl, uint32_t payload, i
 	frame_ethernet(f, gateway_mac[1], gateway_upf, family == 4 ? 0x0800 : 0x86dd);
 }
 
-// `count` packets, of which the limit lets `burst` be answered; no answer is longer than what it answers, or than it
-// may be.
+// `count` packets, of which the limit lets `burst` be answered; no answer is longer than its packet or than allowed.
 static void rate_limited(int family, uint8_t ttl, uint32_t payload, int df, uint8_t type)
 {
 	static struct frame f;

@@ -73,7 +73,7 @@ static void outer(struct frame *f, uint32_t v)
 	link_layer(f, w->port, 1);
 }
 
-// What carries the IP packet in f on this way.
+// Encapsulation of the IP packet in f on this path.
 static void carried(struct frame *f, uint32_t v)
 {
 	if (v & UPF_DOWN) {
@@ -808,7 +808,7 @@ static void g22_outer_fragments(void **state)
 	}
 }
 
-// A UE's own fragments pass, also the later ones, which have no ports to be classified by; and in a row of any order.
+// A UE's own fragments pass, also later ones, which have no ports, and in any order.
 static void g22_inner_fragments_pass(void **state)
 {
 	static struct frame in, out;

@@ -71,7 +71,7 @@ static struct rte_node_register probe_node = {
 };
 NODE_REGISTER(probe_node)
 
-// The decision of a packet that needs one; fresh for each case.
+// The rule of a packet that needs one; fresh for each case.
 static struct rule rule;
 
 static uint16_t port_index(const char *name)

@@ -32,7 +32,7 @@ struct client {
 	uint32_t replies, last, wrong;
 };
 
-// The channel's messages have more parts behind the first one.
+// The channel's messages have further parts.
 static int parts_are_wrong(const struct api_header *h, const struct api_part_head *part, const void *rows)
 {
 	uint64_t first = part_padded((uint64_t)part->size * part->count);

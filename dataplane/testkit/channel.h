@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A control plane in the test's own thread that has the channel: frames that came up, and frames to send.
+// A control plane in the test's own thread with the channel: received frames, and frames to send.
 //
 //   kit_channel_open();  kit_send(...), kit_run();  kit_channel.frame[0].h.reason ...  kit_channel_send(&h, octets);
 #ifndef TESTKIT_CHANNEL_H

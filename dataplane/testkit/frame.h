@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames for tests, built from the inside out: a payload first, then each header in front of what is there.
+// Frames for tests, built from the inside out: a payload first, then header after header in front.
 //
 //   frame_payload(&f, 100); frame_udp(&f, 1000, 53); frame_ip(&f, "100.64.0.2", "8.8.8.8", 17);
 //   frame_qinq(&f, home, 100, 1, 0x88a8);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mobile sessions for tests: rules are added one by one, then the whole is put.
+// Mobile sessions for tests: add rules one by one, then put the whole.
 //
 //	kit_instance("access", "n3", "10.1.0.1", API_LOOKUP_NONE, NULL);
 //	kit_instance("core", "n6", NULL, API_LOOKUP_DESTINATION, "10.45.0.0/16");
@@ -47,7 +47,7 @@ struct api_qer *kit_qer(struct kit_mobile *k, uint32_t id, uint8_t qfi);
 struct api_urr *kit_urr(struct kit_mobile *k, uint32_t id); // counts volume, reports when asked
 void kit_pdr_qer(struct api_pdr *pdr, uint32_t qer);
 void kit_pdr_urr(struct api_pdr *pdr, uint32_t urr);
-// A further filter of the PDR, which must be the last one with filters so far. Matches everything until it is changed.
+// A further filter of the PDR, which must be the last one with filters so far. Matches everything until changed.
 struct api_sdf *kit_sdf(struct kit_mobile *k, struct api_pdr *pdr);
 void kit_framed_route(struct kit_mobile *k, const char *prefix);
 void kit_put_mobile(const char *name, const struct kit_mobile *k);

@@ -67,19 +67,19 @@ const struct kit_frame *kit_frame(const char *port, uint32_t i);
 void kit_clear(void);
 
 // Counters since start.
-uint64_t kit_reason(const char *name); // of a drop or punt reason; fails the test when there is no such name
+uint64_t kit_reason(const char *name); // of a drop or punt reason; an unknown name fails the test
 uint64_t kit_reason_of(uint16_t reason);
 struct api_total_row kit_totals(void);
 int kit_balance(void); // 1 when the sum holds
 uint32_t kit_buffers_in_use(void);
 // Rows of a table (enum api_table), good until the next call; key "" for all.
 const void *kit_rows(uint32_t table, const char *key, uint32_t row_length, uint32_t *count);
-// Calls fn for what is held in a range, ascending; returns 1 when the limit left something out.
+// Calls fn for objects in a range, ascending; returns 1 when the limit cut the list.
 int kit_list(const struct api_list *l, void (*fn)(const struct api_digest *d, void *arg), void *arg);
-// One poll of a trace, whose rows go to fn. Returns 0 or the errno.
+// One poll of a trace, with its rows to fn. Returns 0 or the errno.
 int kit_trace_poll(uint32_t trace, int stop, void (*fn)(const struct api_trace_row *row), struct api_trace_state *to);
 struct api_session_row kit_session_row(const char *name); // fails the test when there is no such session
-// Packets that came to a graph node, of all workers; fails the test when there is none.
+// Packets that reached a graph node, of all workers; an unknown node fails the test.
 uint64_t kit_node_packets(const char *node);
 // Adds (sign 1) or subtracts (-1) all counters, as words of 8 bytes: reasons, totals (enum kit_total), rows of ports,
 // rules, instances, access lists and paths. Other fields cancel out. `most`: the room. Returns how many words.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is offered by several threads must be found in the file, read back through libpcap: every Nth, whole, in order.
+// Frames offered by several threads are in the file, read back through libpcap: every Nth, whole, in order.
 #include "traffic/engine/capture.h"
 #include <pcap/pcap.h>
 #include <pthread.h>

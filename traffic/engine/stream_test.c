@@ -346,7 +346,7 @@ static void padding_is_no_fault(void **state)
 	bench_close(b);
 }
 
-// The obvious model: which numbers came, and the highest of them.
+// A simple model: the received numbers, and the highest of them.
 struct model {
 	uint8_t came[4096];
 	int highest;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target: the decoder on any bytes, any stack through the compiler, and what the compiler's templates write
-// through the decoder.
+// libFuzzer target: the decoder on any bytes, any stack through the compiler, and its templates' output through the
+// decoder.
 #include "traffic/wire/decode.h"
 #include "traffic/wire/stack_kit.h"
 

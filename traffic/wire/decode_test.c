@@ -243,7 +243,7 @@ static void test_icmpv6(void **state)
 	}
 }
 
-// Behind the outermost packet bytes may follow in a frame of 60 bytes only, and never behind an inner one.
+// Bytes may follow the outermost packet only in a frame of 60 bytes, and never an inner one.
 static void test_padding(void **state)
 {
 	uint8_t frame[128];

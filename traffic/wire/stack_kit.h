@@ -79,7 +79,7 @@ static inline void kit_ethernet(struct stack *s)
 	kit_count(l, "source", 0x020100000000, 1, 4, 0);
 }
 
-// An IP layer; `depth` keeps the addresses of different ones apart.
+// An IP layer; `depth` gives each its own addresses.
 static inline void kit_ip(struct stack *s, bool v6, uint32_t depth)
 {
 	struct layer *l = kit_layer(s, v6 ? LAYER_IPV6 : LAYER_IPV4);

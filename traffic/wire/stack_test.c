@@ -60,7 +60,7 @@ static void test_counting(void **state)
 	}
 }
 
-// What a receiver looks at: bytes under the mask, then the decoder.
+// A receiver's checks: bytes under the mask, then the decoder.
 static bool noticed(const struct template *t, const uint8_t *want, const uint8_t *got, uint32_t length)
 {
 	struct decoded d;
@@ -179,7 +179,7 @@ static void test_presets(void **state)
 	assert_memory_equal(t.bytes + 54, "\x08\x68\x08\x68", 4);
 	assert_memory_equal(t.bytes + t.length - 8, "\xc0\x00\x00\x09", 4);
 	assert_int_equal(t.inner_l3, t.length - 28);
-	// Over IPv6 there is a checksum, but where the profile says 0 (RFC 8200 §8.1).
+	// Over IPv6 there is a checksum unless the profile says 0 (RFC 8200 §8.1).
 	assert_int_equal(t.sums, 2);
 	memset(&s, 0, sizeof(s));
 	kit_ethernet(&s);

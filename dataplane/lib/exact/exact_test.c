@@ -17,7 +17,7 @@
 static struct exact_key key_of(uint32_t id)
 {
 	struct exact_key k = {0};
-	// Keys that differ in few bits, all over the length: what ports, tags and addresses look like.
+	// Keys that differ in few bits, all over the length, like ports, tags and addresses.
 	memcpy(k.bytes, &id, 2);
 	memcpy(k.bytes + 42, (uint8_t *)&id + 2, 2);
 	k.bytes[21] = (uint8_t)(id * 7);

@@ -20,7 +20,7 @@ static uint64_t random_next(uint64_t *state)
 	return *state;
 }
 
-// Keys that differ in few bits: what TEIDs and addresses look like.
+// Keys that differ in few bits, like TEIDs and addresses.
 static uint64_t key_of(uint32_t id)
 {
 	return (uint64_t)id | 1ull << 62;
@@ -71,7 +71,7 @@ static void as_the_model(void **state)
 	narrow_free(t);
 }
 
-// Far more keys than the blocks were made for: what overflows is still found.
+// Far more keys than the blocks hold: the overflow is still found.
 static void overflow(void **state)
 {
 	struct narrow *t = narrow_create("test", 1500, SOCKET_ID_ANY);
@@ -125,8 +125,7 @@ static void reservation(void **state)
 	narrow_free(t);
 }
 
-// Holds exactly `capacity` keys, whose distances are `step`: all are found, nearly all in their first block, few are
-// spilled.
+// Holds exactly `capacity` keys at distance `step`: all are found, nearly all in their first block, few spill.
 static void fill(uint32_t capacity, uint64_t step)
 {
 	struct narrow *t = narrow_create("test", capacity, SOCKET_ID_ANY);
@@ -164,7 +163,7 @@ static void at_capacity(void **state)
 		(1u << 16) + 1, 3u << 14, (3u << 14) + 1, 3u << 16, (3u << 16) + 1, 1u << 18, (1u << 18) + 1};
 
 	for (uint32_t i = 0; i < RTE_DIM(capacities); i++) {
-		// Each table has a secret of its own: small ones, which are quick, are tried under many.
+		// Each table has its own secret; small tables, which are quick, try many.
 		for (uint32_t secrets = capacities[i] < 4096 ? 16 : 1; secrets > 0; secrets--) {
 			fill(capacities[i], 3);
 			fill(capacities[i], 1ull << 32);

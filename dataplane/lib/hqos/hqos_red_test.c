@@ -134,7 +134,7 @@ static uint32_t steady(struct red_bench *b)
 	return taken;
 }
 
-// Of what meets a queue of 40 about (40 - 16) / (48 - 16) / 10 is chosen: marked where that is possible, else dropped.
+// At a queue of 40 about (40 - 16) / (48 - 16) / 10 of the packets are chosen: marked if possible, else dropped.
 void test_red_marks(void **state)
 {
 	const struct api_red red = {.min = 16, .max = 48, .probability = 10, .weight = 6};

@@ -183,7 +183,7 @@ static void subport_rate(void **state)
 		add(&b, hqos_place(1, p, p % 4, 0), 300 + 30 * p, 50 * MBIT);
 	one_second(&b, s);
 	assert_near(bytes_of(&b, 0, 32), 321 * MBIT, 0.01);
-	// All pipes of an oversubscribed subport have the same share, whatever the class or the length.
+	// All pipes of an oversubscribed subport have the same share, for any class or length.
 	for (uint32_t p = 0; p < 32; p++)
 		assert_near(b.flow[p].bytes, 321.0 * MBIT / 32, 0.01);
 }
@@ -201,7 +201,7 @@ static void subport_class_rate(void **state)
 	assert_near(bytes_of(&b, 0, 32), 100 * MBIT, 0.01);
 	for (uint32_t p = 1; p < 32; p++)
 		assert_near(b.flow[p].bytes, 100.0 * MBIT / 32, 0.01);
-	// Its overdraft of one frame a turn is made good from its best effort, too.
+	// Its overdraft of one frame a turn is also repaid from its best effort.
 	assert_near(b.flow[0].bytes, 100.0 * MBIT / 32, 0.12);
 	assert_near(b.flow[32].bytes, 60 * MBIT, 0.01);
 }

@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-// There without a copy, on through another link without one, and home as the mbuf that was sent.
+// Forward without a copy, on through another link without a copy, and home as the sent mbuf.
 static void test_in_place(void **state)
 {
 	struct side a = side_open(true), b = side_open(false);
@@ -119,7 +119,7 @@ static void test_copies(void **state)
 	assert_int_equal(rte_mempool_avail_count(copies), 1023);
 }
 
-// Too short for a link, or without a buffer to be copied into: the others go in their order, and so do those that stay.
+// Frames too short for a link, or without a buffer for their copy: sent and remaining ones keep their order.
 static void test_order(void **state)
 {
 	struct side a = side_open(true), b = side_open(false);
@@ -159,7 +159,7 @@ static void test_order(void **state)
 	die(&b);
 }
 
-// Who keeps frames does not stop the link: from half of the buffers on they are copies.
+// A peer that keeps frames does not stop the link: from half of the buffers on they are copies.
 static void test_hoarder(void **state)
 {
 	struct side a = side_open(true), b = side_open(false);
@@ -184,7 +184,7 @@ static void test_hoarder(void **state)
 static const char *const steps[] = {"connects", "says hello", "lends", "borrows", "sends home", "receives home",
 	"keeps one", "gives back", "is given back", "fills the ring"};
 
-// Both sides go as far as step `last`. What they hold is in kept[].
+// Both sides advance to step `last`. kept[] has the frames that they hold.
 static void go(struct side *a, struct side *b, int last, struct rte_mbuf *kept[2])
 {
 	struct rte_mbuf *m = NULL;
@@ -283,7 +283,7 @@ static void test_close_alive(void **state)
 
 #define DESCRIPTOR(buffer, offset, length) ((uint64_t)(buffer) | (uint64_t)(offset) << 32 | (uint64_t)(length) << 48)
 
-// What breaks each rule: written by b, noticed by a in share_rx or share_tx.
+// Breaks each rule: written by b, noticed by a in share_rx or share_tx.
 static void break_rule(struct side *a, struct side *b, uint32_t rule)
 {
 	struct outbox *o = b->link[0]->mine;
@@ -349,8 +349,7 @@ static void test_broken_rules(void **state)
 	die(&a);
 }
 
-// Any words at all, while frames go both ways: nothing is read or written outside (the sanitizers look), nothing is
-// lost.
+// Arbitrary words while frames go both ways: no access outside (the sanitizers look), no loss.
 static void test_random_words(void **state)
 {
 	struct side a = side_open(true);
@@ -639,7 +638,7 @@ static void test_lingering(void **state)
 	close(s);
 }
 
-// The socket of a server that was killed is no obstacle; that of a live one is.
+// A killed server's socket is no obstacle; a live one's is.
 static void test_socket(void **state)
 {
 	char error[200];

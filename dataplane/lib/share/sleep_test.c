@@ -48,7 +48,7 @@ static void receives(struct side *s, int link, uint8_t fill)
 	rte_pktmbuf_free(m);
 }
 
-// It goes to sleep, and something has rung, or not.
+// Goes to sleep, and returns whether something rang.
 static bool rung(struct share_link *l)
 {
 	int fd;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lanes find good is good field by field; of plain UDP and TCP packets nothing good is missed but SYNs.
+// Packets accepted by lanes are good field by field; of plain UDP and TCP packets only SYNs are not accepted.
 #include "wire/lanes.h"
 #include "wire/plain.h"
 #include "wire/wire_test.h"

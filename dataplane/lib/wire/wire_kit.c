@@ -278,7 +278,7 @@ void check_circuit(const uint8_t *data, size_t size)
 	}
 }
 
-// A TCP header, and what follows it: the sum over both stays, no value rises, a second look finds nothing to do.
+// A TCP header and its data: the sum over both stays, no value rises, a second call changes nothing.
 void check_tcp(const uint8_t *data, size_t size)
 {
 	const uint16_t most = 1400;

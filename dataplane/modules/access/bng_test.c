@@ -5,7 +5,7 @@
 
 static const struct bng one = {1, BNG_QINQ, 0}, two = {2, BNG_QINQ, 1};
 
-// Addresses of a home: its own, and of what is routed to it.
+// Addresses of a home: its own, and its routed ones.
 static const char *address_of(uint32_t home, int family, int framed)
 {
 	static char text[4][64];

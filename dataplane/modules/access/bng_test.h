@@ -113,7 +113,7 @@ static inline void bng_ttl(struct frame *f, uint8_t ttl)
 		frame_ip4_sum(f);
 }
 
-// The frame, which is of a home, or of the router, and what must leave.
+// The frame of a home or the router, and its expected output.
 static inline void bng_way(struct frame *in, struct frame *out, const struct bng *b, int uplink, const char *from,
 	const char *to, uint32_t payload)
 {

@@ -7,7 +7,7 @@
 
 #define ANY 0xff
 
-// In the order of precedence; what none matches has the default QFI.
+// In the order of precedence; without a match the default QFI.
 static const struct {
 	uint8_t qfi, dscp, s_pcp, c_pcp; // ANY: not asked for
 	uint16_t port;

@@ -138,7 +138,7 @@ static void notified_once_a_version(void **state)
 		kit_advance(2000);
 	}
 	assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), 1);
-	// The control plane changed the session and still wants packets to wait: notified again, when they come again.
+	// The control plane changed the session but lets packets wait: the next ones are notified again.
 	put("s1", with_action(1, API_FAR_BUFFER | API_FAR_NOTIFY));
 	settle_events();
 	assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), 1);
@@ -409,7 +409,7 @@ static void given_up(void **state)
 	put("s1", with_action(1, API_FAR_DROP));
 	kit_run();
 	kit_only_rose(&before, "buffer-discarded", 3);
-	// Another session has the index at once, with the same PDR ids: it gets nothing of the old one's.
+	// Another session gets the index at once, with the same PDR ids: it inherits nothing.
 	kit_begin();
 	kit_delete(API_SESSION, "s2");
 	commit();

@@ -73,7 +73,7 @@ static uint32_t waits(uint32_t n)
 	return (uint32_t)kit_session_row(name).buffered;
 }
 
-// The events since kit_events_clear(), as they come; each UE at most once.
+// The events since kit_events_clear(), in order; each UE at most once.
 static uint32_t notified(uint8_t seen[UES + 1])
 {
 	uint32_t count = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of sessions, exact whatever becomes of them; watermarks, once a period.
+// Sums of sessions, exact through all changes; watermarks, once a period.
 #include "session/mobile_fixture.h"
 #include "testkit/events.h"
 
@@ -104,7 +104,7 @@ static void sums(void **state)
 	send_to(2, 20);
 	expect_sum("c", 30);
 	assert_int_equal(row("c").sessions, 2);
-	// A session that changes, changes workers, loses its PDR, goes: all that it counted stays, and counts once.
+	// A session changes, changes workers, loses its PDR, is deleted: all its counts stay, and count once.
 	send_to(1, 1);
 	k = upf_session(1);
 	k->far[1].dscp = 46;

@@ -100,7 +100,7 @@ static uint64_t expected_of(const struct api_traffic_row *r)
 	return 0;
 }
 
-// Rows as they should be; each at least what it was.
+// Compares the rows; none has decreased.
 static void compare(int settled)
 {
 	static struct api_traffic_row before[ROWS];

@@ -18,7 +18,7 @@ struct flow {
 	uint8_t family, protocol;
 	uint8_t source[16], destination[16];
 	uint16_t source_port, destination_port; // 0 when there are none
-	uint8_t is_hiding; // what is cut off, or would be written over, keeps ports or flags from the list
+	uint8_t is_hiding; // a fragment that hides or overwrites ports or flags
 };
 
 static uint64_t random_state = 88172645463325252u;
@@ -33,7 +33,7 @@ static uint32_t pick(uint32_t n)
 
 static struct {
 	const struct acl *list;
-	const struct flow *flow; // of the packets, whose ports are known of fragments, too; NULL: they are not
+	const struct flow *flow; // of packets whose ports are known in fragments, too; NULL: unknown
 	uint32_t verdict[ACL_VECTOR], count;
 } asked;
 

@@ -45,7 +45,7 @@ struct both_ways {
 	const char *node[2]; // first ones of the full nodes; NULL: none
 	void (*change)(void); // something
 	void (*make)(struct sent *s, uint32_t number); // a packet, its payload as flow_of() reads it
-	// What else workers write: BEFORE both runs, by the FULL nodes, by the FAST path. NULL: nothing.
+	// Other data that workers write: BEFORE both runs, by the FULL nodes, by the FAST path. NULL: none.
 	void (*save)(int which);
 	void (*restore)(void); // what was saved BEFORE
 	int (*same)(void); // FULL and FAST
@@ -267,7 +267,7 @@ struct written {
 	struct usage_limits limits[STATES];
 	struct meter_state meter[METERS];
 	struct tuple_line tuple[WORKERS][TUPLES];
-	uint32_t era[WORKERS][2]; // of the table: what is cleared in the first run is there again in the second
+	uint32_t era[WORKERS][2]; // of the table: cleared in the first run, restored for the second
 	struct flow_routes routed[WORKERS];
 };
 
@@ -311,7 +311,7 @@ static int is_first_fragment(const uint8_t *ip)
 	return (ip[0] == 0x45 && (load16(ip + 6) & 0x2000)) || (ip[0] >> 4 == 6 && ip[6] == 44);
 }
 
-// The packet with this IP header is quoted by an ICMP error, whose own header begins at `frame` or behind it.
+// An ICMP error, whose own header begins at `frame` or behind it, quotes the packet with this IP header.
 static int is_quoted(const uint8_t *frame, const uint8_t *ip)
 {
 	const uint8_t *outer = ip - 8 - (ip[0] >> 4 == 6 ? IP6_HEADER : IP4_HEADER);
@@ -450,7 +450,7 @@ static void forget_all(void)
 	}
 }
 
-// Counts what the fast path took on loan where the full nodes count.
+// Adds the fast path's use of loans where the full nodes count.
 static void settle_loans(struct written *w)
 {
 	for (uint32_t i = 0; i < states; i++) {
@@ -628,7 +628,7 @@ static inline void both_ways(const struct both_ways *how)
 			compare(how, &before_both, round);
 		sent_all += n;
 	}
-	// The fast path had its share: of each second run some, of the first runs none.
+	// Some packets of each second run took the fast path, none of the first runs did.
 	uint64_t slow = full_nodes(how) - before;
 	print_message("%lu of %lu packets took the fast path\n", 2 * sent_all - slow, sent_all);
 	assert_true(2 * sent_all - slow > sent_all / 10);

@@ -70,7 +70,7 @@ static void set_default_routes(int there)
 	commit();
 }
 
-// The interface that packets leave by is down, and no other one leads there.
+// The outgoing interface is down, and no other leads there.
 static void no_way_out(const struct way *w, int on)
 {
 	set_default_routes(!on);

@@ -94,7 +94,7 @@ static void only_rose(const struct kit_reasons *before, uint32_t n)
 	}
 }
 
-// What its session's own gate, FAR, meters, quotas, redirection and limit of flows took.
+// Drops of the session's own gate, FAR, meters, quotas, redirection and limit of flows.
 static int is_own(void)
 {
 	return strstr(" uplink-gate-closed downlink-gate-closed uplink-far-drop downlink-far-drop buffer-not-kept "

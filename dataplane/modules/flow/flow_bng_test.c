@@ -101,7 +101,7 @@ static void change(void)
 
 // ---- packets --------------------------------------------------------------------------------------------------------
 
-// Of a home, or inside of its networks, also where another one's may be.
+// An address of a home or in its networks, also where another's may be.
 static const char *home_address(uint32_t home, int six)
 {
 	static char text[4][64];

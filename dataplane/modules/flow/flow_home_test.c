@@ -115,7 +115,7 @@ static void put_list(const char *key)
 	kit_commit(); // absent: it cannot be deleted
 }
 
-// Who has the addresses of the data network: we, or others.
+// The data network's addresses become ours, or others'.
 static void change_owners(void)
 {
 	struct api_interface n6 = {.port = "internet", .count = draw(3) ? 2 : 3};

@@ -116,7 +116,7 @@ static void put_random(uint32_t n)
 	commit();
 }
 
-// Who has the addresses of the data network: a UE of a new pool, we, a host that is guarded, or others.
+// The data network's addresses become a new pool's UE's, ours, a guarded host's, or others'.
 static void change_owners(void)
 {
 	struct api_instance core = kit_instance_body("n6", NULL, API_LOOKUP_DESTINATION, "10.45.0.0/16");
@@ -310,7 +310,7 @@ static uint8_t discovery(struct frame *f)
 	return 0;
 }
 
-static int tagged; // the packet that is being made comes in by n6b
+static int tagged; // the present packet comes by n6b
 static uint32_t routed_alone; // 1 + port of a vector of packets that are routed, nearly all plain (router.c); 0: others
 
 // A packet without a tunnel: to others, to an existing or absent UE, to us, to a guarded host.

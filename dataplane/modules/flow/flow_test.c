@@ -71,8 +71,8 @@ static uint64_t send_one(void)
 	return worker_get(0)->handed_over - before;
 }
 
-// A state is given back, with an entry that the first worker's index leads to, and a session of the second one gets it,
-// with the same key.
+// A state is returned while the first worker's index leads to its entry; a session of the second worker gets it, with
+// the same key.
 static void state_moves_to_another_worker(void **unused)
 {
 	put_upf("a", 1, 0);
@@ -156,7 +156,7 @@ static void put_tunnel(const char *name, uint64_t seid, uint32_t teid)
 	commit();
 }
 
-// The first packet of a TEID takes the full nodes, the second one not.
+// A TEID's first packet takes the full nodes, the second does not.
 static uint32_t state_of(uint32_t teid)
 {
 	uint16_t local = local_id();
@@ -221,7 +221,7 @@ static void put_several(const char *name, uint64_t seid, uint32_t teid)
 	commit();
 }
 
-// Where nearly all keys have several PDRs, a packet's 5-tuple is looked for at once, without the index; a key with one
+// Where nearly all keys have several PDRs, packets are looked up by 5-tuple at once, without the index; a key with one
 // PDR keeps the fast path.
 static void several_pdrs_by_tuple_at_once(void **unused)
 {

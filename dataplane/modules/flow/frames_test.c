@@ -231,7 +231,7 @@ static uint32_t draw(uint64_t *seed)
 	return (uint32_t)(*seed >> 16);
 }
 
-// Of how many bytes, lengths and rounds one is tried.
+// One in so many bytes, lengths and rounds is tried.
 static uint32_t stride(void)
 {
 	const char *text = getenv("FLOW_FRAMES_STEP");

@@ -31,7 +31,7 @@ static const char *out_of(const struct tunnel_case *c)
 	return c->mobile ? "internet" : "homes";
 }
 
-// Packets that the full nodes get while `times` of the frame come in by the port and leave.
+// Packets that take the full nodes while `times` copies of the frame enter by the port and leave.
 static uint64_t full_nodes(const char *port, const struct frame *f, uint32_t times, const char *out)
 {
 	uint64_t before = kit_node_packets("core-input"), homes = to_homes;
@@ -215,7 +215,7 @@ struct counts {
 	uint64_t not_endpoint, unknown, mobile, wireline;
 };
 
-// What became of two G-PDUs of no session for 10.5.0.1.
+// Counts of two G-PDUs to 10.5.0.1 without a session.
 static struct counts two_for_nobody(void)
 {
 	static const struct tunnel_case nobody = {"", "10.5.0.1", "10.5.0.2", 0x999, 6, 1};

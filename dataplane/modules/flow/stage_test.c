@@ -79,7 +79,7 @@ static void learn(const struct tunnel_case *c)
 	send_all(c);
 }
 
-// Of as many packets: what the full nodes get, and the stage.
+// For equally many packets: expected at the full nodes, and at the stage.
 static void expect_ways(const struct tunnel_case *c, uint32_t full, uint32_t passed)
 {
 	uint64_t before = kit_node_packets("core-input");

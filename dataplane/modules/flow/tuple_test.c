@@ -147,7 +147,7 @@ static void full_groups(void **unused)
 	assert_int_equal(held(LINES / 2), LINES / 2);
 }
 
-// Gone after the second look without a packet in between; with a lifetime, in any case.
+// Removed at the second look without a packet in between; with a lifetime, in any case.
 static void ageing(void **unused)
 {
 	struct tuple used = entry(1, 9, 3);
@@ -274,7 +274,7 @@ static void two_in_a_line(void **unused)
 	tuples_clear(t);
 }
 
-// What differs in a key's beginning alone, narrow or wide, is another key.
+// Keys that differ only in their beginning, narrow or wide, are different.
 static void beginnings_differ(void **unused)
 {
 	const struct worker *of = w;
@@ -359,8 +359,7 @@ static int check_random(uint32_t n, const uint32_t number[8], uint32_t generatio
 	return valid;
 }
 
-// Puts, look-ups, states that become others, lists that change, ageing: half full, what is valid is nearly always
-// found.
+// Puts, look-ups, new states, changed lists, ageing: at half load valid entries are nearly always found.
 static void random_operations(void **unused)
 {
 	uint32_t number[8], generation = 3, asked = 0, hits = 0;

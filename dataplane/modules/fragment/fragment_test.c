@@ -467,8 +467,8 @@ static void malformed(void **state)
 	fixture_balance();
 }
 
-// Random packets, cut at random, in random order, with losses, repetitions and damage: what is answered is right, and
-// the counters add up after every frame.
+// Random packets, cut at random, in random order, with losses, repetitions and damage: answers are correct, and the
+// counters add up after every frame.
 static void random_fragments(void **state)
 {
 	static struct fixture_frame frame[64];

@@ -94,7 +94,7 @@ static void out_of_tunnels(void **state)
 					pair & 3);
 }
 
-// A vector of marks, among which none is overtaken: what the fast path changes stays on it.
+// A vector of marks keeps its order: packets that the fast path changes stay on it.
 static void marks_in_a_vector(void **state)
 {
 	static struct frame f;

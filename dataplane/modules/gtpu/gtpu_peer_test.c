@@ -292,7 +292,7 @@ static void many_paths(void **state)
 		kit_put(API_PATH, name, &p, sizeof(p));
 	}
 	commit();
-	// The last one is known by its name and by its ends.
+	// The last one is found by its name and by its ends.
 	struct kit_mobile *k = upf_session(1);
 	snprintf(k->far[1].path, API_NAME, "n4.%08x", GTPU_TEST_PATHS - 1);
 	put("s1", k);
@@ -314,7 +314,7 @@ static void many_paths(void **state)
 
 // Every message, for an independent decoder.
 
-// Appends what left by the port to the capture that GTPU_PEER_PCAP names (test/golden/gtpu_messages_test.sh).
+// Appends the port's output to the capture named by GTPU_PEER_PCAP (test/golden/gtpu_messages_test.sh).
 static uint32_t record(FILE *file, const char *port)
 {
 	uint32_t count = kit_count(port);

@@ -22,7 +22,7 @@ struct options {
 	uint8_t bytes[28];
 };
 
-// A G-PDU with these options around a packet of the UE's, in by "ran" or "peers", or out of it.
+// A G-PDU with these options around a UE's packet, received or sent by "ran" or "peers".
 static struct frame *gpdu(struct frame *f, const struct options *o, const char *port, uint32_t teid, int in, int six)
 {
 	static const char *const ends[2][2][2] = {{{"10.1.0.2", "10.1.0.1"}, {"fd00:1::2", "fd00:1::1"}},

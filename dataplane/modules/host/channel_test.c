@@ -502,7 +502,7 @@ static void say(uint8_t code, uint16_t ethertype, uint16_t id)
 	kit_run();
 }
 
-// Between PADS and SESSION object PPP frames come up from the very subscriber, row B4 holds for all others.
+// Between PADS and SESSION object only that subscriber's PPP frames are punted; row B4 holds for all others.
 static void sessions_begin_with_pads(void **state)
 {
 	static const uint8_t other[6] = {2, 0, 0, 0, 9, 8};

@@ -205,7 +205,7 @@ static void arp(struct router_frame *f, uint16_t operation, const char *sender, 
 	router_append(f, p, sizeof(p));
 }
 
-// The kernel gets the answers to its own questions; questions to us have one answer, ours.
+// The kernel gets the answers to its questions; questions to us are answered once, by us.
 static void arp_goes_up(void **state)
 {
 	uint64_t unsolicited = kit_reason("arp-unsolicited");
@@ -342,7 +342,7 @@ static void interfaces_go_down(void **state)
 	before = kit_reasons();
 	router_receive("south", &f);
 	kit_only_rose(&before, "interface-down", 1);
-	// A route may come and go meanwhile, and lead elsewhere and back.
+	// A route may change meanwhile, lead elsewhere and back.
 	routes_by_a_down_interface();
 	i.flags = 0;
 	kit_begin();

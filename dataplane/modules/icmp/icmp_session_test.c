@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ICMP errors about packets of mobile sessions: they go by the session's rule for the way back, or not at all.
+// ICMP errors about mobile sessions' packets: they follow the session's reverse rule, or are not sent.
 #include "session/mobile_fixture.h"
 #include "wire/icmp.h"
 

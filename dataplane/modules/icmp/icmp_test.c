@@ -13,7 +13,7 @@ static const struct family {
 		ICMP6_TOO_BIG, 0},
 };
 
-// One frame left by north: an error from our address there to the host, quoting the packet.
+// One frame left by north: our address's error to the host, with the packet quoted.
 static const uint8_t *plain_error(
 	const struct family *f, const uint8_t *quoted, uint32_t quote, uint8_t type, uint8_t code)
 {

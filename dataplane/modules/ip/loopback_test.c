@@ -38,7 +38,7 @@ static int setup(void **state)
 	return router_commit();
 }
 
-// An ICMP echo request; what left is its answer, from that address: 1, or nothing: 0.
+// An ICMP echo request; 1: its answer left, from that address; 0: nothing left.
 static int answers(const char *port, uint16_t vlan, const char *from, const char *to)
 {
 	struct api_address a = router_address(to);

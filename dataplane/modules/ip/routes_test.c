@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random transactions of routes and interfaces against a list of them: what is refused, and where addresses lead.
+// Random transactions of routes and interfaces against a list: refusals, and addresses' next hops.
 #include "ip/router_test.h"
 #include "route/route.h"
 #include <stdlib.h>

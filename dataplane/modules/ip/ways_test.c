@@ -43,7 +43,7 @@ static uint32_t passed_on(const char *port, const char *destination)
 	return n;
 }
 
-// Two packets, so that the second has what the first left behind.
+// Two packets, so that the second finds the first one's cache entry.
 static void leads_to(const char *destination, const char *port, const uint8_t mac[6])
 {
 	struct router_frame f;
@@ -225,7 +225,7 @@ static void static_neighbours(void **state)
 	router_wait(10);
 }
 
-// A slot that was given up goes to another neighbour only when all others have been used.
+// A released slot goes to another neighbour only after all others were used.
 static uint32_t take_slot(uint32_t interface, const struct ip_address *address, uint32_t want)
 {
 	for (uint32_t i = 0; i < 3 * MAX_NEXT_HOPS; i++) {

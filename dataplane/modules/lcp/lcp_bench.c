@@ -82,7 +82,7 @@ static void send(uint32_t n, uint8_t code, uint32_t *sent)
 	++*sent;
 }
 
-// Seconds of CPU for `seconds` of virtual time; with `echo`, what subscribers send in between.
+// Seconds of CPU for `seconds` of virtual time; with `echo`, including the subscribers' packets.
 static double run(uint32_t seconds, int echo, uint32_t *received)
 {
 	uint64_t ticks = 0;

@@ -179,7 +179,7 @@ static void flood(void **state)
 	assert_int_equal(kit_count("access"), 1);
 }
 
-// Requests that left since the last call, by home; each is what it should be.
+// Requests sent since the last call, by home; each is checked.
 static uint32_t requests(uint32_t of[HOMES + 1])
 {
 	static struct frame want;

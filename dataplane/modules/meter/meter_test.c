@@ -140,7 +140,7 @@ static void test_trtcm(void **unused)
 		}
 }
 
-// What bytes cost keeps to 0.1 % for every rate up to 10^10 bytes per second; packets of 1,500 bytes to 10^11.
+// Costs of bytes are within 0.1 % for every rate up to 10^10 bytes per second; packets of 1,500 bytes to 10^11.
 static void test_cost(void **unused)
 {
 	for (double rate = 1; rate < 1e11; rate *= 1.07)

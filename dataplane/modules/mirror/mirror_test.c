@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mirrors: which packets are copied, where to, how many; what becomes of the fast path; changes.
+// Mirrors: copied packets, their targets and number; the fast path beside; changes.
 #include "mirror/mirror.h"
 #include "rule/session.h"
 #include "session/mobile_fixture.h"

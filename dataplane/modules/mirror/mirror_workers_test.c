@@ -220,7 +220,7 @@ static void rate_between_seconds(void **state)
 	assert_int_equal(made, 40);
 }
 
-// The GRE sequence is the mirror's: each number once, whichever worker sends.
+// The GRE sequence is the mirror's: each number once, over all workers.
 static void sequence(void **state)
 {
 	struct api_nat n = nat_body();

@@ -22,7 +22,7 @@ static void put_agf(uint32_t home, uint16_t mss)
 	put(gateway_home_name(home), &k);
 }
 
-// Adds what a way puts in front: of homes 1 and 2 as bng_way(), of 3 and 4 with tunnels.
+// Adds the way's encapsulation: of homes 1 and 2 as bng_way(), of 3 and 4 with tunnels.
 static void wrap(struct frame *f, uint32_t home, int uplink, int out)
 {
 	const struct bng *b = home == 1 ? &ipoe : &pppoe;
@@ -183,7 +183,7 @@ static void counted(void **state)
 	assert_int_equal(mss_row("internet").uplink - internet.uplink, 2);
 }
 
-// Options that cannot be read leave as they came, and so do fragments.
+// Unreadable options leave unchanged, and so do fragments.
 static void left_alone(void **state)
 {
 	static const uint8_t bad[][8] = {{2, 0, 5, 180}, {2, 1, 5, 180}, {2, 3, 5, 180}, {2, 5, 5, 180, 1},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of NAT44 share: its configuration, packets of subscribers and to them.
+// Shared by the tests of NAT44: its configuration, packets of subscribers and to them.
 #ifndef NAT_FIXTURE_TEST_H
 #define NAT_FIXTURE_TEST_H
 

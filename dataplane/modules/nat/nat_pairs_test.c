@@ -399,7 +399,7 @@ static void not_translated(void **state)
 	expect_drop("ran", &f, "nat-protocol");
 }
 
-// In any order, both ways: they are of the pair that their first one is of.
+// In any order, both ways: they belong to their first one's pair.
 static void fragments(void **state)
 {
 	static struct frame f[2], want[2], whole;

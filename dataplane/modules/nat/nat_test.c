@@ -188,7 +188,7 @@ static void error_about(struct frame *f, uint8_t type, const char *from, const c
 	memcpy(f->at + 22, &sum, 2);
 }
 
-// RFC 5508 REQ-3 to REQ-6: both ways, with what they quote.
+// RFC 5508 REQ-3 to REQ-6: both ways, with their quotes.
 static void errors(void **state)
 {
 	static const uint8_t protocol[] = {17, 6, 1};
@@ -236,7 +236,7 @@ static void fragments(void **state)
 	}
 }
 
-// A later one alone waits for a second, and is translated by nothing that it does not belong to.
+// A later one alone waits for a second, and uses no foreign mapping.
 static void fragments_alone(void **state)
 {
 	static struct frame f, whole;
@@ -477,7 +477,7 @@ static void many_blocks(void **state)
 	assert_int_equal(row().resting, 1);
 }
 
-// RFC 7422: by arithmetic, and the address of a session that is gone is its successor's at once.
+// RFC 7422: by arithmetic; a deleted session's address is its successor's at once.
 static void deterministic(void **state)
 {
 	struct api_nat n = nat_body();

@@ -77,7 +77,7 @@ static void fragments(void **state)
 		}
 }
 
-// A session that moves to another worker gets ports there when the old one has let go.
+// A session that moves to another worker gets ports there once the old worker released its own.
 static void moves(const struct api_nat *n)
 {
 	prepare(n);

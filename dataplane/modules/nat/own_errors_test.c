@@ -116,7 +116,7 @@ static const struct frame *quoted(const struct frame *f, uint8_t ttl)
 	return &copy;
 }
 
-// One frame left: an error from an address of ours that quotes the IP packet at `sent`, to its sender.
+// One frame left: our address's error to the sender, with the IP packet at `sent` quoted.
 static void tells(
 	const char *port, uint32_t before, const struct frame *sent, const char *source, enum icmp_problem problem)
 {

@@ -93,8 +93,8 @@ static uint32_t mappings_of(uint32_t worker)
 	return n;
 }
 
-// What room_for() has to answer, and 1 when it is a new block, which must be free, rested, and of `address` unless that
-// is NAT_NONE.
+// Expected answer of room_for(); 1 when it is a new block, which must be free, rested, and of `address` unless that is
+// NAT_NONE.
 static enum nat_verdict expected(uint32_t session, uint32_t worker, int *fresh, uint32_t *address)
 {
 	uint32_t n = 0;
@@ -364,7 +364,7 @@ static void told_nothing(const struct nat_table *t, uint32_t worker, uint32_t bl
 {
 }
 
-// A subscriber with all the mappings that one may have.
+// A subscriber with the maximum of mappings.
 static struct nat_table *full(struct nat_user *u)
 {
 	struct api_nat want = {.mode = API_NAT_BLOCKS,
@@ -396,7 +396,7 @@ static struct nat_table *full(struct nat_user *u)
 
 #define VISIT_MOST (2 * LARGE) // mappings that a visit removes at most, with the rest of its last block
 
-// RFC 6888 REQ-8: the ports of a session that has gone are given back, a part of them in each visit.
+// RFC 6888 REQ-8: a deleted session's ports are returned, a part in each visit.
 static void visits_are_bounded(void **state)
 {
 	struct nat_user u;

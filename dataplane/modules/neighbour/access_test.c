@@ -309,7 +309,7 @@ static void put_homes(uint32_t flags)
 	assert_int_equal(kit_change(API_INTERFACE, "homes", &f, sizeof(f)), 0);
 }
 
-// Where the interface says so, for all of its networks but the asker's own addresses, group and broadcast addresses.
+// With local proxy, for all its networks except the asker's own addresses, group and broadcast addresses.
 static void others_are_answered_for(void **state)
 {
 	static const struct {

@@ -245,7 +245,7 @@ static void begins(int fragment)
 	frame_fragment(&want, 0, 1);
 }
 
-// Who gets an error finds in it the packet that it sent.
+// An error quotes the packet as its receiver sent it.
 static void errors(void **state)
 {
 	static const uint8_t type[] = {1, 2, 3, 4, 100};

@@ -191,7 +191,7 @@ static void lost_and_down(void **state)
 	nothing_left();
 }
 
-// The port goes, the session stays: its entry is taken back before the device is closed.
+// The port is deleted, the session stays: its entry is removed before the device is closed.
 static void port_gone(void **state)
 {
 	static const struct tunnel_case spare = {"spare", "10.77.0.1", "10.77.0.2", 0x305, 0, 0};

@@ -193,7 +193,7 @@ static void tunnel_to_tunnel(void **state)
 	nothing_left();
 }
 
-// The packet that teaches may itself be what is left to the software.
+// The first packet of a flow may itself be the software's.
 static void bad_examples(void **state)
 {
 	static struct frame f;
@@ -255,7 +255,7 @@ static void home_goes_and_comes(void)
 	commit();
 }
 
-// More 5-tuples at once than are asked for, and than a rule may have.
+// More 5-tuples at once than are requested, and than a rule may have.
 static void too_many(void **state)
 {
 	enum { FLOWS = 2500 };

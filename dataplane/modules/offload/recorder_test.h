@@ -306,7 +306,7 @@ static inline const struct rte_flow *recorder_match(uint16_t device, const uint8
 	return best;
 }
 
-// What a device writes into the header that it puts in front: lengths, and the checksum.
+// A device's writes to the added header: lengths, and the checksum.
 static inline void recorder_finish(uint8_t *frame, uint32_t encap, uint32_t length)
 {
 	uint32_t at = 14;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several meters of one packet, meters that PDRs and sessions fill in common, and many profiles.
+// Several meters of one packet, meters shared by PDRs and sessions, and many profiles.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -113,7 +113,7 @@ static void two_meters(void **state)
 	gone();
 }
 
-// What the second meter drops has cost the first nothing.
+// A drop of the second meter costs the first nothing.
 static void nothing_taken(void **state)
 {
 	struct kit_session k = two_qers(A, "slow", "narrow");
@@ -132,7 +132,7 @@ static void nothing_taken(void **state)
 	gone();
 }
 
-// A QER that two PDRs have is one meter (of each direction).
+// A QER of two PDRs is one meter (per direction).
 static void one_qer_of_two_pdrs(void **state)
 {
 	struct {

@@ -442,7 +442,7 @@ static void two_first_ones(void **state)
 	gone("s2");
 }
 
-// A packet that has passed is forgotten at once: its identification may come again.
+// A packet is forgotten once it has passed: its identification may be used again.
 static void identification_again(void **state)
 {
 	struct flow x = flows[0];
@@ -478,7 +478,7 @@ static void copies_count_once(void **state)
 	gone("s2");
 }
 
-// Later fragments alone: a subscriber holds its share, whatever source addresses it makes up, and others have theirs.
+// Later fragments alone: a subscriber has its share for all its source addresses, and others keep theirs.
 static void a_flood_keeps_to_its_share(void **state)
 {
 	struct flow flood = {NULL, FAR4, 0x103, DNS, 1, 0xff, 0, 0}, good = flows[0];
@@ -510,7 +510,7 @@ static void a_flood_keeps_to_its_share(void **state)
 	gone("s3");
 }
 
-// From outside, of many sources: all that there is, and a new packet still passes, for the oldest goes.
+// From outside, of many sources: all room is used, and a new packet still passes, because the oldest is removed.
 static void a_flood_of_many(void **state)
 {
 	struct flow flood = {UE4, NULL, 0x102, DNS, 0, 0xff, 0, 0}, good = flows[1];
@@ -569,7 +569,7 @@ static void a_flood_to_us(void **state)
 	gone("s2");
 }
 
-// Subscribers of two VRFs with the same addresses, whose packets have the same identification.
+// Subscribers of two VRFs with equal addresses, whose packets have equal identifications.
 static void two_vrfs(void **state)
 {
 	struct api_interface i = {.port = "internet", .vrf = "blue", .outer_vlan = 20, .count = 1};

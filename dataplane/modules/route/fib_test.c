@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forwarding tables against a list that is searched from end to end, on random prefixes of both families: one
-// destination at a time, and a block of them at once.
+// Forwarding tables against a linear list, on random prefixes of both families: single destinations, and blocks.
 #include "route/tables.h"
 #include "route/ways.h"
 // clang-format off

@@ -79,7 +79,7 @@ struct sums {
 	uint32_t packets[4], bytes[4], expedited;
 };
 
-// What left to the gNB since the last call, by UE.
+// Packets sent to the gNB since the last call, by UE.
 static void add_left(struct sums *s)
 {
 	for (uint32_t i = 0; i < kit_count("ran"); i++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters of mobile rules, in the rule or in a state: exact whatever the session becomes; room for all of them; End
-// Markers in a circle.
+// Counters of mobile rules, in the rule or in a state: exact through all changes of the session; room for all of them;
+// End Markers in a circle.
 #include "core/control.h"
 #include "core/engine.h"
 #include "path/local.h"

@@ -32,7 +32,7 @@ static void ask(uint8_t *const base[LINES], int l, const uint32_t *session)
 		rte_prefetch0(at(base, l, session[i]));
 }
 
-// Reads a line and asks for the next, as session-tunnel does; rule state and URR are asked for together, and written.
+// Reads a line and prefetches the next, as session-tunnel does; rule state and URR are fetched together, and written.
 static uint64_t batch(uint8_t *const base[LINES], int lines, const uint32_t *session)
 {
 	uint64_t sum = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PDR selection against a slow and obvious model: random rules, random packets, flows that live through changes; and
-// sessions that come and go by the thousand.
+// PDR selection against a slow, simple model: random rules and packets, flows that outlive changes, and thousands of
+// short-lived sessions.
 #include "session/mobile_fixture.h"
 
 #define SESSIONS 6

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mobile sessions through the real graph: UPF, SGW-U, PGW-U, uplink classifier, and what they drop.
+// Mobile sessions through the real graph: UPF, SGW-U, PGW-U, uplink classifier, and their drops.
 #include "rule/tables.h"
 #include "session/mobile_fixture.h"
 #include <errno.h>
@@ -207,7 +207,7 @@ static void spoofing(void **state)
 	gone("s5");
 }
 
-// Rows A11, G9, G10, G19, G24: what a UE may not send to, and GTP-U that is only a UE's data.
+// Rows A11, G9, G10, G19, G24: forbidden destinations of a UE, and GTP-U that is only a UE's data.
 static void infrastructure(void **state)
 {
 	static const char *const ours[] = {
@@ -378,7 +378,7 @@ static void ue_to_ue(void **state)
 	gone("s3");
 }
 
-// Out by N6, where the route leads, and in again as anything else: what filters or counts there sees them.
+// Out by N6, where the route leads, and in again like other packets: filters and counters there see them.
 static void ue_to_ue_out(void **state)
 {
 	static const char *const from[] = {UE4, UE6}, *const to[] = {"10.45.0.3", "2001:db8:1:3::9"};
@@ -526,8 +526,7 @@ static void emulated_radio(void **state)
 	commit();
 }
 
-// Outer header removal 0: the tunnel packet as a whole goes into the next tunnel; to IP it would lead back to us and is
-// refused.
+// Outer header removal 0: the whole tunnel packet enters the next tunnel; as IP it would return to us and is refused.
 static void outer_header_kept(void **state)
 {
 	static struct frame in, out;

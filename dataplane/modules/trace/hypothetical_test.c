@@ -81,7 +81,7 @@ static void test_hypothetical_errors(void **unused)
 	assert_int_equal(row_of("icmp-error", API_TRACE_WENT)->outcome, API_TRACE_DROPPED);
 }
 
-// What it is asked about by a session with several PDRs, an access list, a closed gate.
+// Rows for a session with several PDRs, an access list, a closed gate.
 static void test_hypothetical_rules(void **unused)
 {
 	struct {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traces of a UPF's packets: the way, the words, how it ends; the same frames, counters and usage with and without a
-// trace; what is bounded.
+// Traces of a UPF's packets: the way, the words, the end; the same frames, counters and usage with and without a trace;
+// limits.
 #include "trace/trace_test.h"
 #include "trace/program.h"
 #include "trace/sessions.h"
@@ -88,7 +88,7 @@ static void test_keys(void **unused)
 	assert_int_equal(rows_with(API_TABLE_ROUTE, "192.0.2.0/25", route), 0);
 }
 
-// A flow that the fast path knows, and a new one.
+// A flow known to the fast path, and a new one.
 static void put_flows(struct frame *known, struct frame *new)
 {
 	put_session_of(0, 1);
@@ -176,7 +176,7 @@ static void test_late(void **unused)
 	put_session(0);
 }
 
-// What a trace behind the fast path saw and left is the fast path's, as without a trace.
+// Packets that a trace behind the fast path saw and left stay the fast path's.
 static void test_left(void **unused)
 {
 	struct trace_order *o = order(API_TRACE_STEPS | API_TRACE_LATE);
@@ -456,7 +456,7 @@ static void test_programs(void **unused)
 	assert_int_equal(trace_begin(o, &state), EINVAL);
 }
 
-// Each code there is: what is let through, bpf_filter() has, which ends the process at others.
+// Every code: bpf_filter() has the accepted ones; it ends the process at others.
 static void test_instructions(void **unused)
 {
 	static const uint8_t packet[40] = {0x45};

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Usage reports in the whole graph: each trigger, quotas, changes and removal, and what must not make a storm of
-// reports.
+// Usage reports in the whole graph: each trigger, quotas, changes and removal, and no storm of reports.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -170,7 +169,7 @@ static void threshold_and_quota_together(void **state)
 	const struct api_usage *r = only_report();
 	assert_int_equal(r->triggers, API_USAGE_VOLQU);
 	assert_int_equal(r->bytes[API_TOTAL], 299);
-	// Both passed before anybody looked: one report of both, and the worker had stopped by itself.
+	// Both passed before the control thread looked: one report of both; the worker had stopped by itself.
 	u.grant++;
 	use(&u);
 	pass(SECONDS(1));
@@ -254,7 +253,7 @@ static void holding_and_validity_time(void **state)
 	no_report();
 	pass(SECONDS(6));
 	assert_int_equal(only_report()->triggers, API_USAGE_QUVTI);
-	assert_int_equal(send_one(HOME, 1, 100), 0); // what is left of the quota is not good any more
+	assert_int_equal(send_one(HOME, 1, 100), 0); // the rest of the quota has expired
 	pass(SECONDS(200));
 	no_report();
 	u.grant++;
@@ -384,7 +383,7 @@ static void monitoring_time(void **state)
 	assert_int_equal(only_report()->information, 0); // neither the end nor the beginning is the monitoring time
 	pass(SECONDS(100));
 	no_report();
-	// Without subsequent thresholds the rest of the first goes on.
+	// Without subsequent thresholds the rest of the first continues.
 	u.subsequent_volume_threshold[API_TOTAL] = 0;
 	u.monitoring_time = event_realtime_ns() / 1000000000u + 20;
 	use(&u);
@@ -556,7 +555,7 @@ static void before_qos(void **state)
 	assert_int_equal(reports.row[1].bytes[API_TOTAL], 900);
 }
 
-// Several URRs: one quota used up stops the packet for all, and no other counts it.
+// Several URRs: one used-up quota stops the packet for all, and no other counts it.
 static void several(void **state)
 {
 	struct api_urr u[4] = {urr(0), urr(0), urr(API_URR_VOLQU), urr(0)};
