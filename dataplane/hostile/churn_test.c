@@ -2,11 +2,11 @@
 // Workers as threads, beside transactions: sessions come and go by the thousand, FARs buffer and forward, URRs are
 // removed under traffic. Other sessions lose no packet and no byte of usage. CHURN_SECONDS makes it longer.
 //
-//   group      sessions   streams                  changes.
-//   Bystander  64         uplink, downlink         none.
-//   Churn      4096       uplink                   100 made and 100 deleted in each of 100 transactions/s.
-//   Held       16         downlink                 its FAR buffers, forwards 20 ms later.
-//   Changed    16         uplink, with filters     rules made again, its URR replaced
+//   group       sessions   streams                  changes.
+//   `bystander` 64         uplink, downlink         none.
+//   `churn`     4096       uplink                   100 made and 100 deleted in each of 100 transactions/s.
+//   `held`      16         downlink                 its FAR buffers, forwards 20 ms later.
+//   `changed`   16         uplink, with filters     rules made again, its URR replaced
 #include "core/engine.h"
 #include "hostile/hostile.h"
 #include "testkit/mobile.h"

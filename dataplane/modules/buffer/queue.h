@@ -5,7 +5,7 @@
 // session_view is set and the IP header is at l3 = 0. Waiting packets belong to the session (its index) and remember
 // their PDR id.
 //
-//   written by: the session's owner worker (queues, wheels); the control thread (generations, lists of commands).
+//   Written by: the session's owner worker (queues, wheels); the control thread (generations, lists of commands).
 //   Safe because: only the worker that puts a queue into a session's slot takes it away; a generation rises before
 //   the session's index is given to another session
 #ifndef BUFFER_QUEUE_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Access lists compiled for the fast path: one rte_acl trie per IP version.
 //
-//   written by: the control thread, before the list is published (rules); each worker its own column (hits).
+//   Written by: the control thread, before the list is published (rules); each worker its own column (hits).
 //   Read by:    workers, through one pointer per direction; the control thread (hits, for `show`).
 //   Safe because: a published list never changes, and is freed after a grace period
 #ifndef FIREWALL_FIREWALL_H

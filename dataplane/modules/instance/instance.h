@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Network instances (TS 29.244 §8.2.4): which interfaces, tunnel endpoints and UE addresses belong together.
 //
-//   written by: the control thread, as one snapshot of all instances.
+//   Written by: the control thread, as one snapshot of all instances.
 //   Read by: workers, within a walk.
 //   Safe because: there are two snapshots, and each transaction ends with a grace period: readers never see one filled
 #ifndef INSTANCE_INSTANCE_H

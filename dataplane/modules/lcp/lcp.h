@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // LCP echo of PPPoE subscribers (RFC 1661 §5.8): answers, requests, silent subscribers.
 //
-//   written by: the control thread (the session's settings); the owner worker (sent, waiting); any worker (heard,
+//   Written by: the control thread (the session's settings); the owner worker (sent, waiting); any worker (heard,
 //   answers).
 //   Safe because: single aligned fields, each valid by itself; a place gets another session after a grace period
 #ifndef LCP_LCP_H

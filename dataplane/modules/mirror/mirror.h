@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mirrors: copies of the packets of some sessions go to a port, into a GTP-U tunnel or to an ERSPAN collector.
 //
-//   written by: the control thread (name, target, the sets of sessions); each line by its worker; window, sequence:
+//   Written by: the control thread (name, target, the sets of sessions); each line by its worker; window, sequence:
 //   by workers, with atomic operations.
 //   Read by: workers, within a walk; a replaced target is freed after a grace period
 #ifndef MIRROR_MIRROR_H

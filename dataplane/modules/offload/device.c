@@ -2,7 +2,7 @@
 // The engine of devices (rule/engine.h): flows that the full nodes passed are installed in the device that received
 // them, where the port's `offload` allows it. The software's entry of the same rule stays and takes the rest.
 //
-//   written by: workers put requests into a ring; all else is the control thread's, because rte_flow is slow.
+//   Written by: workers put requests into a ring; all else is the control thread's, because rte_flow is slow.
 //   Safe because: a request names the rule's generation, and a retired rule's entries go in the same commit (take())
 #include "core/control.h"
 #include "core/port.h"

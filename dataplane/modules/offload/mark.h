@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packets that a device marked after it removed the outer header: the header's fields.
 //
-//   written by: the control thread, before the device may mark with it and after it no longer does.
+//   Written by: the control thread, before the device may mark with it and after it no longer does.
 //   Read by: workers.
 //   Safe because: a mark has the epoch of its place, which is checked again behind the copy. It leads to the words of
 //   a header, with which the tables of sessions are asked

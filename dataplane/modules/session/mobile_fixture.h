@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared by the tests of mobile sessions: a UPF with three interfaces, and packets through it.
 //
-//   ran       n3: 10.1.0.1/24, fd00:1::1/64; gNB 10.1.0.2, fd00:1::2; instance access.
-//   Peers     n9: 10.9.0.1/24, fd00:9::1/64; UPF or PGW-U 10.9.0.2, fd00:9::2; instance peers.
-//   Internet  n6: 192.0.2.1/24, 2001:db8:6::1/64; router .2; core looks UEs up, pools 10.45.0.0/16, 2001:db8:1::/48
+//   `ran`       n3: 10.1.0.1/24, fd00:1::1/64; gNB 10.1.0.2, fd00:1::2; instance access.
+//   `peers`     n9: 10.9.0.1/24, fd00:9::1/64; UPF or PGW-U 10.9.0.2, fd00:9::2; instance peers.
+//   `internet`  n6: 192.0.2.1/24, 2001:db8:6::1/64; router .2; core looks UEs up, pools 10.45.0.0/16, 2001:db8:1::/48
 #ifndef SESSION_MOBILE_FIXTURE_H
 #define SESSION_MOBILE_FIXTURE_H
 
