@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package api is the control plane's side of the contract in isthmus_api.h: the generated message types, and the few
-// helpers that turn them into bytes and back. The bytes of a message are its memory image (host byte order, as the data
-// plane on the same machine reads it); check.sh refuses a header whose structs have padding that it does not spell out.
+// Package api has the message types generated from isthmus_api.h, and the helpers that turn them into bytes and back. A
+// message is its memory image in host byte order: both processes run on one machine. check.sh refuses padding that a
+// struct does not spell out.
 package api
 
 import (
@@ -80,7 +80,7 @@ func MakeKey(name string) (Key, error) {
 	return k, nil
 }
 
-// ShortKey names what has no name of its own (a neighbour): the text itself when it fits, else its digest in hex.
+// ShortKey makes a key for an object without a name (a neighbour): the text if it fits, else its digest in hex.
 func ShortKey[T string | []byte](text T) Key {
 	var k Key
 	if len(text) >= NameSize {
@@ -120,7 +120,7 @@ func PutURL(field []byte, s string) error {
 	return PutCString(field, s)
 }
 
-// What a policer takes: bytes per second, and bytes. As in dataplane/modules/meter/meter.c.
+// Limits of a policer: bytes per second, and bytes. As in dataplane/modules/meter/meter.c.
 const (
 	MostRate  = 1e12
 	MostBurst = 1 << 40

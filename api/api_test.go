@@ -119,7 +119,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// The committed types are those of the header, and the released layout stands.
+// The committed types match the header, and the released layout is unchanged.
 func TestGenerated(t *testing.T) {
 	if out, err := exec.Command("./check.sh").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

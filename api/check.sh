@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Guards the contract: types_gen.go and layout_gen.h must be what isthmus_api.h generates, and no layout of the released
-# version (released.txt) may change while API_VERSION stays the same. New structs, new enum values and new fields at the
-# end of a part are allowed. The tester's two halves are of one build: of traffic/job/job.h, traffic/job/job_gen.go is
-# checked alone.
+# Guards the contract. types_gen.go and layout_gen.h must match isthmus_api.h. No layout of the released version
+# (released.txt) may change while API_VERSION stays the same; new structs, enum values and fields at the end of a part
+# are allowed. The tester's halves are built together: its job_gen.go must match job.h.
 #   check.sh            check all
 #   check.sh --write    regenerate types_gen.go, layout_gen.h and job_gen.go
 #   check.sh --release  write released.txt for the header's API_VERSION
@@ -32,7 +31,7 @@ case "${1:-}" in
 	;;
 esac
 
-# The layout first: generated types would only keep what it refuses. Types take the longest.
+# The layout first: a refused layout needs no types. Types take the longest.
 python3 godefs.py "$tmp" layout digests
 if [ "$(head -n 1 "$tmp/layout")" = "$(head -n 1 released.txt)" ]; then
 	sort "$tmp/layout" >"$tmp/now"
@@ -46,7 +45,7 @@ if [ "$(head -n 1 "$tmp/layout")" = "$(head -n 1 released.txt)" ]; then
 	fi
 fi
 
-# Compares what was generated with the file that is kept, or says how the file is made again.
+# Compares a generated file with the committed one; on a difference says how to regenerate it.
 same() {
 	cmp -s "$tmp/$1" "$2" && return
 	echo "$3 is stale: run api/check.sh --write and commit the result." >&2

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# Reads isthmus_api.h and writes into a folder: `types`, the Go types (through `go tool cgo -godefs`); `layout`, that of
-# every message (through the C compiler); `digests`, of the layouts of parts (a C header). Of the tester's job.h: `job`,
-# the Go types. Called by check.sh; needs no list of names beside the headers themselves.
+# Reads isthmus_api.h and writes into a folder: `types`, Go types (through `go tool cgo -godefs`); `layout`, the layout
+# of every message (through the C compiler); `digests`, the layouts' digests (a C header). Reads the tester's job.h and
+# writes `job`, its Go types. Called by check.sh. The headers are its only list of names.
 import functools
 import os
 import re

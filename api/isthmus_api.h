@@ -11,11 +11,11 @@
 // zeros up to a multiple of 8 bytes. Structs that are parts grow at their end, so both sides read each other's:
 // README.md, "How it grows".
 //
-// State is a set of objects. An object is named by (kind, key); its first part has the number of its kind, and for some
-// kinds arrays follow, in the order given there. All changes travel in one transaction: API_BEGIN, any number of
-// API_PUT and API_DELETE, API_COMMIT. The transaction is applied whole or not at all; API_COMMIT's reply says which
-// change was refused and why.
-// API_LIST tells a returning control plane what is held (kind, key, digest), so that it sends only the difference.
+// State is a set of objects, each named by (kind, key). An object's first part has the number of its kind; arrays
+// follow for some kinds, in the order given there. Changes travel in one transaction: API_BEGIN, any number of API_PUT
+// and API_DELETE, API_COMMIT. It is applied whole or not at all; the reply to API_COMMIT says which change was refused
+// and why. API_LIST gives kind, key and digest of each object, so that a returning control plane sends only the
+// difference.
 #ifndef ISTHMUS_API_H
 #define ISTHMUS_API_H
 
@@ -37,25 +37,25 @@ enum api_type {
 	API_DELETE = 4, // api_object_head; no reply before COMMIT
 	API_COMMIT = 5, // empty -> api_usage[] in any number of replies (final and queried reports), then api_status
 	API_LIST = 6, // api_list -> api_digest[] in one or more replies
-	// api_stats_request -> rows of the table asked for, in one or more replies, which are made as the client reads:
-	// what changes meanwhile may be missing or there twice
+	// api_stats_request -> rows of a table, in one or more replies made as the client reads; rows that change
+	// meanwhile may be missing or appear twice
 	API_STATS = 7,
 	API_STREAM = 8, // api_stream_command -> api_status (start and stop of synth streams)
 	API_ABORT = 9, // empty -> api_status: forget the open transaction
-	// Empty -> api_event[] in replies without end: what is unacknowledged first; one subscriber at a time
+	// Empty -> api_event[] in replies without end: unacknowledged ones first; one subscriber at a time
 	API_SUBSCRIBE = 10,
 	API_ACKNOWLEDGE = 11, // api_acknowledge, on the subscribed connection; no reply
 	API_TRACE = 12, // api_trace, its keys, programs and frame -> api_trace_state
 	API_TRACE_POLL = 13, // api_trace_poll -> api_trace_row[] in any number of replies, then api_trace_state
-	// empty -> replies without end: api_frame_port[] first and when it changes, and subscribers' frames, each
-	// api_frame and its api_frame_octets; one channel at a time
+	// empty -> replies without end: api_frame_port[], first and at changes; subscribers' frames, each api_frame and
+	// its api_frame_octets; one channel at a time
 	API_CHANNEL = 14,
 	API_CHANNEL_SEND = 15, // frames in the same form, on the connection that has the channel; no reply
 };
 
 #define API_F_LAST 1u // last reply to a request
 #define API_F_ERROR 2u // body is api_status with a non-zero code
-#define API_F_MORE 4u // with LAST, of a LIST: the limit was reached, more follows behind the last one
+#define API_F_MORE 4u // with LAST, of a LIST: the limit was reached, more follows
 
 struct api_header {
 	uint32_t magic;
@@ -72,8 +72,7 @@ struct api_part_head {
 	uint32_t count;
 };
 
-// The structs that are parts. Up to 63: of an object, the number of its kind; from 128 on: 128 + the table whose rows
-// they are.
+// The structs that are parts. Up to 63: of an object, the number of its kind; from 128 on: 128 + the table of its rows.
 enum api_part {
 	API_PART_ENGINE = 1,
 	API_PART_PORT = 2,
@@ -160,8 +159,8 @@ enum api_part {
 // What of a session a refusal is about (api_status.rule_kind).
 enum api_rule { API_RULE_NONE = 0, API_RULE_PDR = 1, API_RULE_FAR = 2, API_RULE_QER = 3, API_RULE_URR = 4 };
 
-// code: 0 or a positive errno. For a refused commit, kind and key name the object, rule_kind and rule the rule of it,
-// and text says why, for people.
+// code: 0 or a positive errno. For a refused commit: kind and key of the object, rule_kind and rule within it; text
+// says why, for people.
 struct api_status {
 	uint32_t code;
 	uint32_t kind; // enum api_kind; 0: no single object is to blame
@@ -171,8 +170,8 @@ struct api_status {
 	uint32_t rule; // id
 };
 
-// Each side says what it speaks, and both use the highest version that both do. Without one, or when a layout differs,
-// the data plane refuses every request but HELLO.
+// Each side sends its range of versions; both use the highest common one. Without one, or if a layout differs, the data
+// plane refuses every request but HELLO.
 struct api_hello {
 	uint32_t version; // highest that the sender speaks
 	uint32_t oldest; // lowest that it speaks
@@ -188,8 +187,8 @@ struct api_hello {
 };
 #define API_HELLO_HUGE 1u // running on huge pages
 
-// The layout of a part as the sender knows it, for each part and each version that it speaks. Who knows the longer
-// struct compares: its own fields within `size` bytes must have this digest.
+// A part's layout in the sender's version, for each part and version that it speaks. The side with the longer struct
+// compares: its own fields within `size` bytes must have this digest.
 struct api_layout {
 	uint16_t version;
 	uint16_t part; // enum api_part
@@ -229,11 +228,12 @@ struct api_object_head {
 	char key[API_NAME];
 };
 
-// Asks for the digests of one kind whose keys lie in a range, ascending. Keys are ordered by FNV-1a 64 of their
-// characters, mixed as in MurmurHash3:
+// Asks for the digests of one kind whose keys lie in a range, ascending. Keys are ordered by a hash: FNV-1a 64 of their
+// characters, mixed as in MurmurHash3.
 //   x ^= x >> 33; x *= 0xff51afd7ed558ccd; x ^= x >> 33; x *= 0xc4ceb9fe1a85ec53; x ^= x >> 33
-// So ranges of equal width hold about equally many, whatever the names are, and neither side needs an index. Keys of
-// equal order are not parted by the limit.
+//
+// Ranges of equal width hold about equally many keys, and neither side needs an index. The limit does not separate keys
+// of equal order.
 struct api_list {
 	uint32_t kind; // enum api_kind
 	uint32_t limit; // digests; 0, or more: API_LIST_MOST
@@ -241,9 +241,9 @@ struct api_list {
 };
 #define API_LIST_MOST 65536u
 
-// The digest is FNV-1a 64 of what the object says, whichever sizes the structs had: for each part that has any its
-// number (16 bits) and count (32 bits), then for each struct the length (16 bits) and the bytes up to its last byte
-// that is not 0.
+// The digest is FNV-1a 64 of the object's contents; it does not depend on the structs' sizes. For each part with rows
+// it covers the part's number (16 bits) and row count (32 bits). For each row it covers a length (16 bits) and the
+// bytes up to the last non-zero byte.
 struct api_digest {
 	uint32_t kind;
 	uint32_t pad;
@@ -288,15 +288,15 @@ struct api_engine {
 	uint32_t max_handed_over; // packet buffers: on the way from worker to worker and from the control thread
 	uint32_t max_punted; // packet buffers: on the way to the control thread
 	uint32_t max_neighbours; // 0: 4096
-	uint32_t max_unresolved; // of them, those of one interface that do not answer (RFC 6583); 0: an eighth
+	uint32_t max_unresolved; // of one interface's silent ones (RFC 6583); 0: an eighth
 	uint32_t solicitation_rate; // ARP requests and neighbour solicitations for unknown hosts per second; 0: 1000
 	uint32_t max_events; // events that wait for an acknowledgement; 0: 65536
 	uint32_t event_rate; // unsolicited events of one kind per second, usage reports apart; 0: 10000
 	uint32_t buffer_seconds; // a packet waits for an idle UE, where the FAR does not say how long; 0: 60
 	uint32_t flow_rate; // new flows per second and worker; 0: no limit
 	uint32_t subscriber_flow_rate; // new flows per second and session; 0: no limit
-	uint32_t flow_idle; // seconds; a flow's entry without a packet goes after one to two times that; 0: 60
-	uint32_t flow_lifetime; // seconds, at most 15 times flow_idle; so old, an entry goes in any case; 0: no limit
+	uint32_t flow_idle; // seconds; an unused flow's entry is removed after one to two times that; 0: 60
+	uint32_t flow_lifetime; // seconds, at most 15 times flow_idle; older entries always go; 0: no limit
 	uint32_t max_routes; // ROUTE objects, both families; 0: API_ROUTES
 	uint32_t channel_kib; // KiB of frames that wait for the control plane; 0: API_CHANNEL_KIB
 	// Frames of access ports for the control plane per second, worker and reason; 0: API_PUNT_*
@@ -314,11 +314,11 @@ struct api_engine {
 #define API_PUNT_PORT 50000u
 #define API_TRAFFIC 256u // what max_traffic 0 means
 #define API_FLOW_IDLE 60u // what flow_idle 0 means
-#define API_ROUTES (1280u << 10) // what max_routes 0 means: 1 M of IPv4 and 256 K of IPv6
+#define API_ROUTES (1280u << 10) // default of max_routes: 1 M of IPv4 and 256 K of IPv6
 #define API_ENGINE_DROP_UE_GTPU 1u // drop any UDP/2152 sent by a subscriber (row G10)
 #define API_ENGINE_IDLE_SLEEP 2u // a worker without work for a millisecond sleeps (shared or small machines)
-// UDP checksums of tunnel packets that come in: 0 over IPv6 is taken, as both ends agreed (RFC 6936 §4); none is
-// verified.
+// UDP checksums of received tunnel packets: ZERO6 accepts 0 over IPv6, by agreement of both ends (RFC 6936 §4); IGNORED
+// verifies none.
 #define API_ENGINE_UDP_SUM_ZERO6 4u
 #define API_ENGINE_UDP_SUM_IGNORED 8u
 
@@ -334,11 +334,10 @@ struct api_port_member {
 	char devargs[API_TEXT];
 };
 
-// Key: the port's name.
-// What a device does with packets of sessions that it was told of (rte_flow).
+// Key: the port's name. What a device does with packets of sessions that are installed in it (rte_flow).
 enum api_offload {
 	API_OFFLOAD_NONE = 0,
-	API_OFFLOAD_ENCAPSULATION = 1, // the header of a tunnel comes off, the software does the rest
+	API_OFFLOAD_ENCAPSULATION = 1, // the tunnel header is removed, the software does the rest
 	API_OFFLOAD_FULL = 2, // all, from port to port
 	API_OFFLOAD_AUTO = 3, // what it can
 };
@@ -362,16 +361,16 @@ struct api_port {
 	uint32_t sign_in; // API_SIGN_IN_*; role access
 	uint32_t pad3;
 };
-#define API_SIGN_IN_PACKET 1u // IP packets and ARP of nobody who is known go to the control plane
+#define API_SIGN_IN_PACKET 1u // IP packets and ARP of unknown senders go to the control plane
 
 // ---- interfaces, routes, neighbours ---------------------------------------------------------------------------------
 
 #define API_MAX_ADDRESSES 8
 #define API_MAX_VRFS 64 // the default one included
 
-// Key: the interface's name. Core: an L3 interface on a port or on a VLAN of it. Access: the gateway addresses that
-// the port's subscribers see (ARP, ND, echo), in whatever encapsulation the subscriber has. Without a port: addresses
-// that we have on no link, a loopback device's; they have no network.
+// Key: the interface's name. Core: an L3 interface on a port or one of its VLANs. Access: gateway addresses that the
+// port's subscribers see (ARP, ND, echo), in any encapsulation. Without a port: loopback addresses, on no link and
+// without a network.
 struct api_interface {
 	char port[API_NAME]; // empty: none, and neither VLANs, MTU nor flags
 	uint16_t outer_vlan; // 0 none
@@ -380,17 +379,16 @@ struct api_interface {
 	struct api_address address[API_MAX_ADDRESSES];
 	uint32_t mtu; // L3 bytes, not above the port's; 0: the port's
 	uint32_t flags; // API_INTERFACE_*
-	char vrf[API_NAME]; // its addresses, and the routes of what comes in: of this VRF; empty: the default one
+	char vrf[API_NAME]; // VRF of its addresses and of the routes of received packets; empty: the default one
 };
-// Core ports: nothing passes; its networks and the routes that leave by it are not there. (What passes an access port
-// its sessions say, not its gateway addresses.)
+// Core ports: no traffic; its networks and the routes by it are withdrawn. (On an access port sessions decide, not
+// gateway addresses.)
 #define API_INTERFACE_DOWN 1u
-// RFC 3704 §2.2, §2.4: a packet's source has a route, STRICT: by this interface. At most one of them; core ports.
+// RFC 3704 §2.2, §2.4: a packet's source must have a route; STRICT: by this interface. At most one of them; core ports.
 #define API_INTERFACE_RPF_STRICT 2u
 #define API_INTERFACE_RPF_LOOSE 4u
-// Access ports: who asks for an address of the interface's networks is answered with our MAC address, so that
-// subscribers of one network reach each other through the gateway (local proxy ARP, and the same by neighbour
-// discovery).
+// Access ports: our MAC address answers ARP and neighbour discovery for the addresses of the interface's networks. So
+// subscribers of a network reach each other through the gateway (local proxy ARP).
 #define API_INTERFACE_LOCAL_PROXY 8u
 
 // Key: prefix as text ("10.0.0.0/8"); of a VRF "prefix|vrf", shortened to fit. Prefixes that belong to an interface are
@@ -398,7 +396,7 @@ struct api_interface {
 struct api_route {
 	struct api_address prefix;
 	struct api_address via; // family 0: directly attached. Of an IPv4 prefix also IPv6 (RFC 8950)
-	// May be empty when via lies in an interface's prefix; else via is on its link, in whatever network.
+	// May be empty when via is in an interface's prefix; else via is on its link, in any network.
 	char interface[API_NAME];
 	char vrf[API_NAME]; // of its interface; empty: the default one
 	uint32_t further, pad; // next hops of equal cost, of at most API_ROUTE_FURTHER
@@ -408,7 +406,7 @@ struct api_route {
 };
 #define API_ROUTE_FURTHER 7
 
-// What becomes of a packet that a route leads nowhere on purpose, and what its sender is told.
+// What happens to a packet whose route discards on purpose, and which error its sender gets.
 enum api_discard {
 	API_DISCARD_NONE = 0, // the route leads somewhere
 	API_DISCARD_BLACKHOLE = 1, // nothing
@@ -446,9 +444,8 @@ struct api_acl_rule {
 	uint32_t priority; // higher wins
 };
 
-// Keys "uplink" and "downlink" (wireline), "in/NAME" (packets that come into network instance NAME on their way to a
-// session).
-// Matches the subscriber's IP header (inside PPPoE or GTP-U).
+// Keys "uplink" and "downlink" (wireline), "in/NAME" (packets that enter network instance NAME on their way to a
+// session). Matches the subscriber's IP header (inside PPPoE or GTP-U).
 struct api_acl {
 	uint32_t default_action; // enum api_action
 	uint32_t count;
@@ -469,7 +466,7 @@ struct api_policer {
 	uint64_t pbs; // trTCM: peak burst; srTCM: excess burst (EBS)
 	uint8_t action[3]; // green, yellow, red: enum api_colour_action
 	uint8_t dscp[3]; // for REMARK
-	uint8_t colour_aware; // 1: the colour that a packet's DSCP says (AFx1, AFx2, AFx3: RFC 2597) counts
+	uint8_t colour_aware; // 1: the packet's DSCP gives its colour (AFx1, AFx2, AFx3: RFC 2597)
 	uint8_t pad2;
 };
 
@@ -502,7 +499,7 @@ struct api_subport {
 struct api_red {
 	uint16_t min, max; // packets: below min nothing is dropped, from max on everything
 	uint8_t probability; // towards max one in so many packets is dropped, or marked if it is ECN-capable (RFC 3168)
-	uint8_t weight; // of the length that a packet meets: one in 2 to the power of this
+	uint8_t weight; // weight of the present length in the average: one in 2 to the power of this
 	uint8_t pad[2];
 };
 
@@ -530,7 +527,7 @@ struct api_scheduler {
 #define API_INSTANCE_POOLS 16
 #define API_INSTANCE_GUARDED 64
 
-// What the packets of its interfaces are looked up by, where they are no GTP-U for one of its endpoints.
+// How packets of its interfaces are looked up, unless they are GTP-U for one of its endpoints.
 enum api_lookup {
 	API_LOOKUP_NONE = 0, // routed
 	API_LOOKUP_DESTINATION = 1, // to a UE: N6, SGi
@@ -538,12 +535,11 @@ enum api_lookup {
 };
 
 #define API_INSTANCE_NO_UE_TO_UE 1u // packets from one UE to another are dropped, not turned round (row G21)
-#define API_INSTANCE_UE_OUT 4u // they leave by the route, as packets to others do, and may come in again
+#define API_INSTANCE_UE_OUT 4u // they leave by the route, like other packets, and may enter again
 #define API_INSTANCE_PIN_PEER 2u // a G-PDU must come from the address that the session's FAR sends to (row G13)
 
-// Key: the network instance's name. A tunnel endpoint belongs to one instance, and so does an interface. A local
-// address is either an instance's endpoint (F-TEIDs of mobile sessions) or the local end of a path of wireline
-// sessions, not both.
+// Key: the network instance's name. Endpoints and interfaces belong to one instance each. A local address is either an
+// instance's endpoint (F-TEIDs of mobile sessions) or the local end of a path of wireline sessions.
 struct api_instance {
 	uint32_t lookup; // enum api_lookup
 	uint32_t flags; // API_INSTANCE_*
@@ -552,13 +548,13 @@ struct api_instance {
 	uint16_t pad;
 	char interface[API_INSTANCE_INTERFACES][API_NAME];
 	struct api_address endpoint[API_INSTANCE_ENDPOINTS]; // GTP-U addresses of ours, each of one of its interfaces
-	// UE addresses: a packet to one that no session has is dropped, not routed
+	// UE addresses: a packet to an address without a session is dropped, not routed
 	struct api_address pool[API_INSTANCE_POOLS];
 	// Hosts that no UE of any instance may send to: N4, CP functions (row A11)
 	struct api_address guard[API_INSTANCE_GUARDED];
 	// By QFI: 1 + DSCP of IP packets that leave by the instance without a tunnel, where the FAR has none; 0: kept
 	uint8_t qfi_dscp[64];
-	uint16_t mss; // as in api_session, of sessions whose packets come or leave by the instance
+	uint16_t mss; // as in api_session, for sessions whose packets enter or leave by the instance
 	uint16_t pad2;
 };
 
@@ -599,7 +595,7 @@ struct api_nat {
 #define API_NPTV6_PAIRS 16
 
 // Key: the network instance by whose interfaces the packets leave (of destination look-up). RFC 6296: inside[i] becomes
-// outside[i] and back; both are IPv6 prefixes of one length, 16 to 64 bits, and none overlaps another.
+// outside[i] and back. Both are IPv6 prefixes of equal length, 16 to 64 bits, without overlap.
 struct api_nptv6 {
 	uint32_t pairs; // used entries below
 	struct api_address inside[API_NPTV6_PAIRS], outside[API_NPTV6_PAIRS];
@@ -617,8 +613,8 @@ enum api_mirror_to {
 
 enum api_mirror_direction { API_MIRROR_BOTH = 0, API_MIRROR_UPLINK = 1, API_MIRROR_DOWNLINK = 2 };
 
-// Key: the mirror's name. Copies of packets of sessions that name it, and of those that `ue` and `instance` say. A
-// packet is copied once at most, whichever mirrors its session has.
+// Key: the mirror's name. Copies packets of sessions that name it or match `ue` and `instance`. A packet is copied at
+// most once, however many mirrors its session has.
 struct api_mirror {
 	uint8_t to; // enum api_mirror_to
 	uint8_t direction; // enum api_mirror_direction
@@ -631,7 +627,7 @@ struct api_mirror {
 	uint16_t snap; // bytes of a copy at most; 0: whole
 	uint32_t sample; // one packet in so many; 0: all
 	uint32_t rate; // packets per second at most, all workers; 0: no limit
-	struct api_address ue; // sessions whose UE address lies in this prefix; family 0: any
+	struct api_address ue; // sessions whose UE address is in this prefix; family 0: any
 	struct api_address remote; // packets to or from these hosts; family 0: any
 	char instance[API_NAME]; // sessions with a rule that leads there, or a UE address there; empty: any
 	uint16_t ue_port[2], remote_port[2]; // low, high (inclusive); 0..65535 any
@@ -641,13 +637,13 @@ struct api_mirror {
 
 #define API_MAX_COUNTERS 64
 
-// Key: the counter's name. What sessions forward that name it, and those that `ue` and `instance` say: their sum, or
-// with `each` that of each session by itself. A count that reaches a watermark is a WATERMARK event, once a period.
+// Key: the counter's name. Counts what sessions forward that name it or match `ue` and `instance`: their sum, or with
+// `each` each session's. A count that reaches a watermark raises a WATERMARK event, once a period.
 struct api_counter {
 	uint64_t bytes, packets; // watermarks; 0: none. Bytes of IP packets
 	uint32_t period; // seconds; 0: one without end
 	uint32_t each; // 1: a session counts by one of these at most
-	struct api_address ue; // sessions whose UE address lies in this prefix; family 0: any
+	struct api_address ue; // sessions whose UE address is in this prefix; family 0: any
 	char instance[API_NAME]; // sessions with a rule that leads there, or a UE address there; empty: any
 	uint32_t pad;
 };
@@ -656,8 +652,8 @@ struct api_counter {
 
 #define API_DEVICE 16 // IFNAMSIZ
 
-// Key: the name of an interface of a core port. A network device of the kernel (TAP) that stands for it: what no node
-// serves goes there, and what the kernel sends leaves by the interface. It outlives the data plane.
+// Key: the name of an interface of a core port. A kernel device (TAP) stands for it: it gets the packets that no node
+// serves, and its packets leave by the interface. It outlives the data plane.
 struct api_clone {
 	char device[API_DEVICE];
 	char netns[API_TEXT]; // file of the network namespace; empty: the data plane's own
@@ -667,8 +663,8 @@ struct api_clone {
 
 #define API_GTSM_HOPS 254
 
-// Key: the name of an interface of a core port. BGP packets to our addresses that come in by it have been sent from at
-// most so many hops away (RFC 5082 §3: TTL or hop limit of 256 - hops at least).
+// Key: the name of an interface of a core port. BGP packets to our addresses must come from at most `hops` away: TTL or
+// hop limit of at least 256 - hops (RFC 5082 §3).
 struct api_gtsm {
 	uint32_t hops; // 1: neighbours on the link
 };
@@ -677,8 +673,8 @@ struct api_gtsm {
 
 #define API_MAX_LINES 256
 
-// Key: an access port's name. Whose its VLANs are: the first range that a frame is in counts. Where there is none, a
-// VLAN of two tags is one subscriber's.
+// Key: an access port's name. Subscribers of its VLANs; the first range that matches a frame counts. Without a match,
+// two tags identify one subscriber.
 struct api_lines {
 	uint32_t count, pad; // the part api_line_range[count] follows
 };
@@ -687,7 +683,7 @@ struct api_line_range {
 	uint32_t flags; // API_LINE_*
 	uint32_t pad;
 };
-#define API_LINE_ONE 1u // a VLAN is one subscriber's, whatever its MAC addresses; else each of these is one
+#define API_LINE_ONE 1u // a VLAN is one subscriber's, with any MAC addresses; else each of these is one
 #define API_LINE_TRUSTED 2u // circuit ids are the access node's
 
 // ---- GTP-U paths ----------------------------------------------------------------------------------------------------
@@ -733,9 +729,9 @@ enum api_encap { API_ENCAP_NONE = 0, API_ENCAP_QINQ = 1, API_ENCAP_QINQ_PPPOE = 
 #define API_SDF_TOS 2u
 #define API_SDF_SPI 4u
 #define API_SDF_FLOW_LABEL 8u
-#define API_SDF_DENY 16u // "deny": a packet that matches is none of the PDR's, whatever later filters say
+#define API_SDF_DENY 16u // "deny": a packet that matches is none of the PDR's; later filters do not apply
 
-// One alternative of a PDR's filters; IPFilterRules with lists of ports stand as several. The first one decides.
+// One alternative of a PDR's filters; an IPFilterRule with lists of ports becomes several. The first match decides.
 struct api_sdf {
 	struct api_address remote; // the remote prefix, family 0 any
 	struct api_address local; // the UE's, or of a network behind it; family 0 any
@@ -751,9 +747,8 @@ struct api_sdf {
 	uint8_t pad[2];
 };
 
-// What becomes of what the endpoint, the F-TEID or the UDP tunnel added. Where the FAR makes a new GTP-U header, it
-// gets the extension headers that are to be forwarded (TS 29.281 §5.2.1), but for the PDU Session Container with
-// API_REMOVAL_CONTAINER (TS 29.244 §8.2.64).
+// Which outer headers are removed. If the FAR adds a new GTP-U header, it keeps the extension headers that are to be
+// forwarded (TS 29.281 §5.2.1). API_REMOVAL_CONTAINER removes the PDU Session Container (TS 29.244 §8.2.64).
 enum api_removal { API_REMOVAL_NOTHING = 0, API_REMOVAL_OUTER = 1, API_REMOVAL_CONTAINER = 2 };
 
 struct api_pdr {
@@ -781,7 +776,7 @@ struct api_pdr {
 #define API_FAR_DUPLICATE 16u // DUPL: copies go out by the FAR's api_far_more
 
 enum api_outer { API_OUTER_NONE = 0, API_OUTER_GTPU = 1, API_OUTER_ENDPOINT = 2, API_OUTER_UDP = 3 };
-// TS 38.415: which container goes with a QFI; NONE: no container at all, neither a QER's nor the one that came
+// Which container carries a QFI (TS 38.415). NONE: no container, neither a QER's nor the received one.
 enum api_pdu_type { API_PDU_NONE = 0, API_PDU_DL = 1, API_PDU_UL = 2 };
 
 struct api_far {
@@ -806,7 +801,7 @@ struct api_far {
 
 enum api_redirect { API_REDIRECT_NONE = 0, API_REDIRECT_IP4 = 1, API_REDIRECT_IP6 = 2, API_REDIRECT_URL = 3 };
 
-// What few FARs have: duplicating parameters (TS 29.244 §7.5.2.3, outer GTP-U or none) and redirect information.
+// Rare parts of FARs: duplicating parameters (TS 29.244 §7.5.2.3, outer GTP-U or none) and redirect information.
 struct api_far_more {
 	uint8_t duplicate_outer; // enum api_outer
 	uint8_t duplicate_dscp; // 0xff: the path's
@@ -817,14 +812,14 @@ struct api_far_more {
 	char redirect_to[API_REDIRECT]; // text: address or URL
 };
 
-#define API_QER_RQI 1u // reflective QoS: the RQI goes along with downlink packets (TS 29.244 §8.2.88, TS 23.501 §5.7.5)
+#define API_QER_RQI 1u // reflective QoS: the RQI is in downlink packets (TS 29.244 §8.2.88, TS 23.501 §5.7.5)
 
 struct api_qer {
 	uint32_t id;
 	uint8_t gate_uplink, gate_downlink; // 0 open, 1 closed (TS 29.244 §8.2.7)
 	uint8_t qfi;
 	uint8_t flags; // API_QER_*
-	// QER correlation id: sessions with the same one on one worker share the meters; 0: the session's own
+	// QER correlation id: sessions with the same id on one worker share the meters; 0: not shared
 	uint32_t share;
 	char uplink_policer[API_NAME]; // empty: not policed
 	char downlink_policer[API_NAME];
@@ -874,19 +869,19 @@ struct api_qer {
 #define API_USAGE_BEFORE 1u // BEF: until the monitoring time
 #define API_USAGE_AFTER 2u // AFT: from the monitoring time on
 
-#define API_URR_HAS_VOLUME_QUOTA 1u // api_urr.flags: a quota of 0 stops traffic at once, one that is absent does not
+#define API_URR_HAS_VOLUME_QUOTA 1u // api_urr.flags: a quota of 0 stops traffic at once, an absent quota does not
 #define API_URR_HAS_TIME_QUOTA 2u
 #define API_URR_HAS_EVENT_QUOTA 4u
 #define API_URR_INACTIVE 8u // INAM: no measurement
 #define API_URR_COUNT_PACKETS 16u // MNOP: packets are reported too
 #define API_URR_BEFORE_QOS 32u // MBQE: counted before the QERs
 #define API_URR_START_OF_TRAFFIC 64u // ISTM: measurement of time begins at once, not at the first packet
-#define API_URR_IP6 128u // of a session whose core side is IP: IPv6 packets alone, without thresholds and quotas
+#define API_URR_IP6 128u // of a session with an IP core side: IPv6 packets alone, without thresholds and quotas
 
 enum { API_TOTAL = 0, API_UPLINK = 1, API_DOWNLINK = 2 }; // indices of volumes
 
-// A URR keeps its counts when its session changes; a threshold or quota that changes begins anew (TS 29.244 §5.2.2.2).
-// Every report begins the measurement anew. Volumes in bytes of IP packets.
+// A URR keeps its counts when its session changes; a changed threshold or quota starts again (TS 29.244 §5.2.2.2).
+// Every report starts the measurement again. Volumes are bytes of IP packets.
 struct api_urr {
 	uint32_t id;
 	uint16_t method; // API_URR_VOLUME | ...
@@ -906,14 +901,14 @@ struct api_urr {
 	uint32_t event_threshold, event_quota;
 	uint32_t quota_far; // FAR that packets follow when the quota is used up; 0: they are dropped
 	uint32_t linked[2]; // URRs whose report makes this one report with LIUSA
-	// When it differs from the old URR's, thresholds and quotas begin anew although their values are the same
+	// If it differs from the old URR's, thresholds and quotas start again even with equal values
 	uint32_t grant;
 	uint32_t dropped_packets; // dropped downlink traffic threshold (TS 29.244 §8.2.49), for DROTH; 0: none
 	uint64_t dropped_bytes; // the same in bytes
 };
 
 // Key: the session's name. Parts follow in this order: api_pdr, api_far, api_qer, api_urr, api_sdf, api_far_more,
-// api_address (framed routes); one without structs is left out.
+// api_address (framed routes); empty ones are left out.
 struct api_session {
 	uint64_t seid;
 	uint16_t worker; // owner
@@ -936,31 +931,30 @@ struct api_session {
 	// A number of the CP function, or set: where packets wait, none of these takes all of the room
 	uint32_t association;
 	uint32_t pad2;
-	char mirror[API_NAME]; // its packets are copied while there is such a mirror; empty: none
-	char counter[API_NAME]; // they are counted there while there is such a counter; empty: none
-	// Of a PPPoE subscriber: LCP echo (RFC 1661 §5.8). Requests are answered with our magic number; each interval
-	// one is sent, and after so many without an answer there is an LCP_DOWN event. Any echo of the peer counts as
-	// an answer.
+	char mirror[API_NAME]; // its packets are copied if this mirror exists; empty: none
+	char counter[API_NAME]; // they are counted there if this counter exists; empty: none
+	// Of a PPPoE subscriber: LCP echo (RFC 1661 §5.8). We answer requests with our magic number and send one per
+	// interval; so many unanswered ones cause an LCP_DOWN event. Any echo of the peer counts as an answer.
 	uint32_t lcp_magic; // ours; 0: none was negotiated
 	uint16_t lcp_interval; // seconds; 0: none are sent
 	uint8_t lcp_count; // 0 with an interval: 3
 	uint8_t lcp_opened; // 1: LCP is open, the data plane answers; 0: its echoes go to the control plane
 	char dnn[API_NAME]; // under which they count in API_TABLE_TRAFFIC; cut, where it is longer
-	// The most that a SYN's Maximum Segment Size says over IPv4; 20 less over IPv6. 0: it is left alone;
-	// API_MSS_PATH: what the MTU lets through both ways. Of several limits the smallest counts.
+	// Upper limit of a SYN's Maximum Segment Size over IPv4; 20 less over IPv6. 0: unchanged; API_MSS_PATH: by the
+	// MTU of both ways. The smallest of several limits counts.
 	uint16_t mss;
 	uint8_t pad3[6];
 };
 #define API_MSS_PATH UINT16_MAX
-#define API_MSS_MIN 536u // RFC 9293 §3.7.1: what a host takes that says nothing
+#define API_MSS_MIN 536u // RFC 9293 §3.7.1: a host's default
 
 // ---- events ---------------------------------------------------------------------------------------------------------
 
-// What a URR measured since its last report. Times are CLOCK_REALTIME nanoseconds, 0: no packet.
+// A URR's measurement since its last report. Times are CLOCK_REALTIME nanoseconds, 0: no packet.
 struct api_usage {
 	uint64_t seid;
 	uint32_t urr;
-	uint32_t sequence; // UR-SEQN: from 0, one more with each report of this URR
+	uint32_t sequence; // UR-SEQN: from 0, rises by one with each report of this URR
 	uint32_t triggers; // API_USAGE_*
 	uint32_t query; // api_urr.query of an immediate report
 	uint32_t duration; // seconds
@@ -980,17 +974,18 @@ enum api_event_type {
 	API_EVENT_INACTIVE = 6, // user plane inactivity (UPIR)
 	API_EVENT_BUFFER_FULL = 7, // rule (FAR): packets that wait for the UE were dropped; usage.packets, usage.bytes
 	API_EVENT_MISSED = 8, // usage.packets[0]: events that the limits suppressed
-	// A subscriber has, or has no longer, a block of ports: local is the external address, peer the subscriber's,
-	// rule the first port << 16 | the last one, usage.start_ns when.
+	// A subscriber got or lost a block of ports: local is the external address, peer the subscriber's, rule the
+	// first port << 16 | the last one, usage.start_ns the time.
 	API_EVENT_NAT_ALLOCATE = 9,
 	API_EVENT_NAT_RELEASE = 10,
 	// A counter (its name) reached a watermark: usage has bytes[0], packets[0] and the period's start_ns. With
 	// `each`: of the session.
 	API_EVENT_WATERMARK = 11,
-	API_EVENT_LCP_DOWN = 12, // LCP echo of the session is not answered; once, until an echo comes
+	API_EVENT_LCP_DOWN = 12, // the session does not answer LCP echo; once, until an echo arrives
 };
 
-// Kept until acknowledged, and sent again to the next subscriber. Of a session that is gone, only USAGE may still come.
+// Kept until acknowledged, and sent again to the next subscriber. A deleted session may still have USAGE events, and no
+// others.
 struct api_event {
 	uint64_t sequence; // rises by one
 	uint64_t boot_id; // as in api_hello
@@ -1011,10 +1006,10 @@ struct api_acknowledge {
 	uint64_t sequence;
 };
 
-// ---- synth streams --------------------------------------------------------------------------------------------------
-// Packets are made inside the graph from a template and rules that change fields from flow to flow, and the packets
-// that leave are compared with a second template under the same rules: the expectation comes from the control plane's
-// own encoder, which shares no code with the gateway.
+// ---- synth streams  -------------------------------------------------------------------------------------------------
+// Packets are made inside the graph from a template and rules that vary fields per flow. Packets that leave are
+// compared with a second template under the same rules. The expectation comes from the control plane's encoder, which
+// shares no code with the gateway.
 
 #define API_SYNTH_TEMPLATE 192 // bytes of header; the rest of the frame is filled with a pattern
 #define API_SYNTH_FIELDS 12
@@ -1115,7 +1110,7 @@ struct api_stats_request {
 
 #define API_MAX_TRACES 4u
 #define API_TRACE_SECONDS 3600u // most that one lasts
-#define API_TRACE_SILENCE 5u // seconds after which a trace that nobody polls ends
+#define API_TRACE_SILENCE 5u // seconds without a poll after which a trace ends
 #define API_TRACE_RATE 10000u // what rate 0 means
 #define API_TRACE_INSTRUCTIONS 4096u // of one program
 #define API_TRACE_KEYS 256u
@@ -1130,8 +1125,8 @@ struct api_stats_request {
 #define API_TRACE_HYPOTHETICAL 32u // nothing but the frame that follows, which is not sent
 #define API_TRACE_EDGES 64u // nothing but the counts of api_edge_row
 
-// Begins a trace. A packet is chosen that came by the port, has one of the keys (where there are any), and that one of
-// the programs takes (where there are any): the frame's, or that of an IP packet in it, the outer or the inner one.
+// Begins a trace. A packet is chosen if it came by the port, has one of the keys (if any) and matches one of the
+// programs (if any). A program sees the frame, and the outer and inner IP packet.
 struct api_trace {
 	uint32_t flags; // API_TRACE_*
 	uint32_t seconds; // it lasts at most
@@ -1178,7 +1173,7 @@ enum api_trace_end {
 	API_TRACE_RUNS = 0,
 	API_TRACE_TIME = 1,
 	API_TRACE_PACKETS = 2,
-	API_TRACE_STOPPED = 3, // by the client, or nobody polled
+	API_TRACE_STOPPED = 3, // by the client, or not polled
 };
 
 struct api_trace_state {
@@ -1197,7 +1192,7 @@ enum api_trace_what {
 	API_TRACE_DATA = 4, // bytes of the row before it of the same packet and worker: a frame
 };
 
-// Rows of one packet come in order from one worker; a packet that is handed over goes on among those of another one.
+// Rows of one packet come in order from one worker; after a hand-over they continue among another worker's.
 struct api_trace_row {
 	uint32_t packet; // number
 	uint8_t what; // enum api_trace_what
@@ -1205,7 +1200,7 @@ struct api_trace_row {
 	uint16_t length; // bytes of data
 	uint64_t ns; // CLOCK_REALTIME
 	uint32_t ticks; // per packet of the stage's vector
-	uint32_t frame; // bytes that the frame had, DATA: what of it this is
+	uint32_t frame; // DATA: bytes of the frame; this row has a part
 	uint16_t of; // DATA: API_TRACE_RECEIVED, _INSIDE, _SENT
 	uint16_t outcome; // WENT: enum api_trace_outcome
 	uint32_t traces; // bits: those that follow it
@@ -1242,7 +1237,7 @@ enum api_frame_reason {
 // when length is 0.
 struct api_frame {
 	char port[API_NAME];
-	uint64_t seid; // up: of the session at this endpoint; 0: nobody's
+	uint64_t seid; // up: of the session at this endpoint; 0: none
 	uint32_t length; // octets behind the EtherType
 	uint16_t ethertype;
 	uint16_t tpid; // of the outer tag: 0x8100 or 0x88a8; 0 without tags
@@ -1260,18 +1255,18 @@ struct api_frame_port {
 	char name[API_NAME];
 	uint8_t mac[6];
 	uint8_t pad[2];
-	uint8_t link_local[16]; // IPv6: what its subscribers know their router by, and ask for
+	uint8_t link_local[16]; // IPv6: the subscribers' router address, which they ask for
 };
 
 #define API_OFFLOAD_WHY 128
 #define API_CLONE_WHY 128
 
-// What brings received packets to the workers of their subscribers. A worker that gets another one's hands it over.
+// How received packets reach their subscribers' workers. A worker hands over packets of others.
 enum api_steering {
 	API_STEERING_NONE = 0, // there is one worker
 	API_STEERING_SOFTWARE = 1, // nothing else
 	API_STEERING_RSS = 2, // the device hashes the outer IP header
-	API_STEERING_RSS_INNER = 3, // what tells subscribers apart: TEID or inner IP header; PPPoE session, VLANs
+	API_STEERING_RSS_INNER = 3, // fields by which subscribers differ: TEID, inner IP header; PPPoE session, VLANs
 	API_STEERING_FLOW_RULES = 4, // the same, by rules of rte_flow
 };
 
@@ -1285,7 +1280,7 @@ struct api_port_row {
 	uint64_t rx_missed, rx_no_buffer, tx_dropped;
 	uint32_t offload; // enum api_offload: in force
 	uint32_t offload_entries; // that the device has now
-	uint64_t offload_refused; // flows that it, or what they need, left to the software
+	uint64_t offload_refused; // flows left to the software, for its own reasons or its surroundings'
 	char offload_why[API_OFFLOAD_WHY]; // not more
 	uint32_t steering; // enum api_steering: in force
 	uint32_t gone; // 1: its device was taken away
@@ -1300,7 +1295,7 @@ struct api_node_row {
 struct api_edge_row {
 	char from[64];
 	char to[64];
-	uint64_t packets; // while somebody watches (API_TRACE_EDGES); they only rise
+	uint64_t packets; // while the edges are watched (API_TRACE_EDGES); they only rise
 };
 
 struct api_drop_row { // also the punt table
@@ -1361,8 +1356,8 @@ struct api_rule_row {
 	uint32_t pdr, far, precedence, source, destination, action;
 	uint32_t teid_local, teid_peer;
 	struct api_address local, peer;
-	// Each packet that comes to it is in one: forwarded or answered; taken by its own gate, FAR, meters, quotas,
-	// redirection, buffer or limit of flows; waiting.
+	// Each packet counts once: forwarded or answered; dropped by its gate, FAR, meters, quotas, redirection, buffer
+	// or limit of flows; waiting.
 	uint64_t packets, bytes, dropped, buffered;
 	uint32_t qers, urrs; // used entries below: ids
 	uint32_t qer[API_PDR_QERS];
@@ -1374,7 +1369,7 @@ struct api_rule_row {
 	uint32_t pad2;
 };
 
-// Counts since the last report, and what is left of the quota (UINT64_MAX: no quota).
+// Counts since the last report, and the rest of the quota (UINT64_MAX: no quota).
 struct api_urr_row {
 	char session[API_NAME];
 	uint32_t urr, sequence;
@@ -1441,7 +1436,7 @@ struct api_clone_row {
 	char device[API_DEVICE];
 	char netns[API_TEXT];
 	uint32_t attached; // 0: why says what is missing
-	uint32_t link; // of the port, as the kernel is told
+	uint32_t link; // of the port, as set in the kernel
 	uint32_t mtu; // of the interface
 	uint32_t pad;
 	uint64_t to_kernel, from_kernel; // frames
@@ -1462,19 +1457,20 @@ struct api_channel_row {
 	// Dropped: over the limit of the subscriber, line, S-tag, port
 	uint64_t over_subscriber, over_line, over_s_tag, over_port;
 	uint64_t full; // dropped: there was no room
-	uint64_t refused; // up: nobody reads the channel; down: not for an access port, or malformed
+	uint64_t refused; // up: the channel has no reader; down: not for an access port, or malformed
 };
 
-// What rules forwarded, gone sessions' included: each packet is in one row. Counts are some seconds old.
+// Packets forwarded by rules, including those of deleted sessions; each is in one row. Counts are some seconds old.
 struct api_traffic_row {
 	char instance[API_NAME]; // by which packets came; empty: none, or any
 	char dnn[API_NAME]; // of the session; empty: none
 	uint32_t qfi; // of the rule; API_NO_QFI: none
-	uint32_t other; // 1: what found no row of its own; the names are empty
+	uint32_t other; // 1: traffic without a row of its own; the names are empty
 	uint64_t uplink_packets, uplink_bytes, downlink_packets, downlink_bytes;
 };
 
-// SYNs whose MSS was lowered, by the network instance that they leave by (uplink) or came by (downlink); empty: none.
+// SYNs whose MSS was lowered, by the network instance that they leave by (uplink) or entered by (downlink); empty:
+// none.
 struct api_mss_row {
 	char name[API_NAME];
 	uint64_t uplink, downlink;

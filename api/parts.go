@@ -51,7 +51,7 @@ func Body[T any, P Row[T]](v *T) []byte {
 	return AppendRow[T, P](make([]byte, 0, PartRoom(int(unsafe.Sizeof(*v)), 1)), v)
 }
 
-// Part is one part of a body, in the sizes of who wrote it.
+// Part is one part of a body, in its writer's sizes.
 type Part struct {
 	Number      uint16
 	Size, Count int
@@ -81,12 +81,12 @@ func NextPart(b []byte) (p Part, rest []byte, err error) {
 	return p, b[padded:], nil
 }
 
-// maxGrowth is how often the size of its first release a struct has within a version, at most: so many bytes, and
-// no more, do rows take for each byte that a peer sends.
+// maxGrowth limits how far a struct may grow within a version, in multiples of its first released size. It bounds the
+// memory that each byte from a peer takes in rows.
 const maxGrowth = 2
 
-// rowsOf are a part's structs in our size. What the writer does not know is zero; what it knows beyond us is left
-// out: these are reports, which command nothing.
+// rowsOf returns a part's structs in our size. Unsent fields are zero; fields that we do not know are dropped, which is
+// safe in reports.
 func rowsOf[T any](p Part) ([]T, error) {
 	size := int(unsafe.Sizeof(*new(T)))
 	if p.Count > 0 && p.Size*maxGrowth < size {
@@ -149,9 +149,8 @@ func ReadRow[T any, P Row[T]](b []byte, v *T) (rest []byte, err error) {
 	return rest, err
 }
 
-// BodyDigest is what api_digest holds for an object with this body: it does not depend on the sizes of structs, so
-// that a control plane with further fields that are zero finds its objects as they were. A body that is not made of
-// parts has a digest of its bytes.
+// BodyDigest is the value of api_digest for an object with this body. It does not depend on struct sizes: with further
+// fields that are zero the digest stays the same. A body without parts has a digest of its bytes.
 func BodyDigest(body []byte) uint64 {
 	h := fnv(fnvStart)
 	for b := body; len(b) > 0; {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// resized is a body as a program sends it whose structs are longer by so many bytes, or shorter; tail is the last
-// byte of what is more.
+// resized is a body from a program whose structs are longer or shorter by so many bytes; tail is the last additional
+// byte.
 func resized(t *testing.T, body []byte, more int, tail byte) []byte {
 	t.Helper()
 	var out []byte
@@ -57,7 +57,7 @@ func TestPartsOfOtherSizes(t *testing.T) {
 			t.Fatalf("%d: %+v %v", more, rules, err)
 		}
 	}
-	// What a report says beyond what we know is left out.
+	// A report's unknown fields are dropped.
 	if rules, err := ReadRows[ACLRule](resized(t, body, 8, 9)[SizeofPartHead+16:]); err != nil || len(rules) != 2 {
 		t.Fatal(rules, err)
 	}
@@ -113,7 +113,7 @@ func TestPartsThatLie(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
-	// A message of structs of one byte would take 112 times its room in our size.
+	// A message of one-byte structs would take 112 times its room in our size.
 	many := head(PartTotalRow, 1, 1<<20, make([]byte, 1<<20)...)
 	if _, err := ReadRows[TotalRow](many); err == nil || !strings.Contains(err.Error(),
 		"api_total_row of 1 bytes, which has 112 here") {

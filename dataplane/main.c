@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// isthmus-dp: the data plane process. It does nothing until a control plane tells it what to be (api/isthmus_api.h),
-// and keeps doing that when the control plane goes away.
+// isthmus-dp: the data plane process. A control plane configures it (api/isthmus_api.h). It goes on forwarding when the
+// control plane goes away.
 #include "core/engine.h"
 #include "core/log.h"
 #include "core/replay.h"
@@ -98,7 +98,7 @@ int main(int argc, char **argv)
 		else
 			return usage(k == 'h' ? 0 : 2);
 	}
-	// EAL options stand behind "--". Any other word is a mistake, and no reason to start a server.
+	// EAL options follow "--". Any other word is a mistake, for which no server starts.
 	if (optind < argc && strcmp(argv[optind - 1], "--") != 0) {
 		fprintf(stderr, "isthmus-dp: there is no command \"%s\"\n", argv[optind]);
 		return usage(2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nearly every file reads of DPDK, parsed once into a precompiled header (meson option `pch`). Files still include
-// what they use: a build through ccache has no such header.
+// DPDK headers that nearly every file uses, as a precompiled header (meson option `pch`). Files still include what they
+// use: a build through ccache has no such header.
 #ifndef ISTHMUS_PCH_H
 #define ISTHMUS_PCH_H
 

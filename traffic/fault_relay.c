@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A test program, never installed: relays frames between two DPDK ports and damages what it is told to damage, one
-// packet in so many by count, so that a test knows to the packet what the tester must find. Faults are counted where
-// they are done; the counts are printed as JSON when SIGTERM or SIGINT ends the program.
+// A test program, never installed. Relays frames between two DPDK ports and damages every n-th packet as its arguments
+// say, so a test knows exactly what the tester must find. Each fault is counted when it is made. SIGTERM or SIGINT ends
+// the program, which then prints the counts as JSON.
 //
 //   fault-relay [OPTIONS] -- --vdev net_memif0,… --vdev net_memif1,…
 #include <errno.h>
@@ -23,12 +23,12 @@
 #define BUFFERS 16383
 #define FRAME_ROOM 9300
 #define QUEUE 8192 // frames on their way to a port, a power of two
-#define HELD_MS 300 // a frame held for a later one goes on unharmed when none comes for so long
+#define HELD_MS 300 // longest wait of a held frame for a later one; then it leaves undamaged
 #define ROW_FRAMES 3 // that overtake a reordered one
 #define SWAP_BYTES 4
 #define CUT_BYTES 4
 
-// In the order in which they are tried: a packet has one fault at most.
+// In the order of their trial: a packet has one fault at most.
 enum fault {
 	FAULT_DROP,
 	FAULT_MISROUTE,
@@ -101,7 +101,7 @@ static void queue_frame(struct relay *r, uint32_t to, struct rte_mbuf *m)
 	s->head++;
 }
 
-// Sends a frame that came in at `from` on to the other side, and behind it the one that it has overtaken.
+// Sends a frame that came in at `from` to the other side, and behind it the frame that it overtook.
 static void pass(struct relay *r, uint32_t from, struct rte_mbuf *m)
 {
 	struct held *row = &r->side[from].row;
@@ -114,7 +114,7 @@ static void pass(struct relay *r, uint32_t from, struct rte_mbuf *m)
 	}
 }
 
-// Where `bytes` bytes at a place of the options lie in a frame; NULL when it has no such place.
+// Pointer to `bytes` bytes at an option's place in a frame; NULL when the frame has no such place.
 static uint8_t *place(struct rte_mbuf *m, int64_t at, uint32_t bytes)
 {
 	int64_t offset = at < 0 ? m->data_len + at : at;
@@ -122,7 +122,7 @@ static uint8_t *place(struct rte_mbuf *m, int64_t at, uint32_t bytes)
 	return offset >= 0 && offset + bytes <= m->data_len ? rte_pktmbuf_mtod_offset(m, uint8_t *, offset) : NULL;
 }
 
-// Exchanges the bytes of two frames, the later one and the one held. Packets count, two each time, when they differ.
+// Exchanges the bytes of two frames, the later one and the held one. Packets count, two each time, when they differ.
 static void swap(struct relay *r, struct rte_mbuf *a, struct rte_mbuf *b)
 {
 	uint8_t *p = place(a, r->o.swap_at, SWAP_BYTES), *q = place(b, r->o.swap_at, SWAP_BYTES), kept[SWAP_BYTES];
@@ -135,7 +135,6 @@ static void swap(struct relay *r, struct rte_mbuf *a, struct rte_mbuf *b)
 	r->done[FAULT_SWAP] += 2;
 }
 
-// Damages one frame in place.
 static void damage(struct relay *r, enum fault fault, struct rte_mbuf *m)
 {
 	uint8_t *p;
@@ -221,7 +220,7 @@ static void take(struct relay *r, uint32_t from, struct rte_mbuf *m)
 	pass(r, from, m);
 }
 
-// Lets a held frame go that waits in vain. Its fault counts only as far as it was done.
+// Releases a held frame that waits in vain. Its fault counts only if it was made.
 static void release(struct relay *r, uint32_t from, struct held *h)
 {
 	if (h->frame == NULL || r->now - h->since < r->tsc_hz * HELD_MS / 1000)
@@ -351,7 +350,7 @@ static int read_options(int argc, char **argv, struct options *o)
 	return optind;
 }
 
-// "--lcores=0@(0,1)": one thread, that floats over the CPUs which this process may use, or stays on the one given.
+// "--lcores=0@(0,1)": one thread that floats over this process's CPUs, or is pinned to the given one.
 static void choose_cpus(char *to, size_t n, int64_t cpu)
 {
 	cpu_set_t set;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// isthmus-traffic-engine: takes a job from isthmus-traffic, opens its ports and runs the trials that it asks for.
+// isthmus-traffic-engine: takes a job from isthmus-traffic, opens its ports and runs the requested trials.
 #include "traffic/engine/machine.h"
 #include "traffic/engine/tester.h"
 #include <errno.h>

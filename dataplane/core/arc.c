@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arcs and the stages that stand on them: from what they say of each other, and of what they want, the edges of the
-// graph.
+// Arcs and their stages: builds the graph's edges from their declarations and from the packets that stages want.
 //
-//   written by: the control thread (which node an edge leads to); the owner worker (the edge itself, in its graph)
-//   safe because: a worker changes its edges between two walks, when no packet is in the graph: none is overtaken
+//   written by: the control thread (target nodes); the owner worker (its graph's edges)
+//   safe because: a worker changes edges between walks, when its graph is empty: no reordering
 #include "core/arc.h"
 #include "core/log.h"
 #include "core/object.h"
@@ -13,7 +12,6 @@
 
 #define MAX_LINKS 512
 
-// An edge along an arc.
 struct arc_link {
 	const struct node_arc *arc;
 	const struct node_stage *behind; // the stage whose exit it is; NULL: it leads to the arc
@@ -81,7 +79,7 @@ static struct node_stage *find_in(struct node_stage *list, const char *arc, cons
 	return NULL;
 }
 
-// Whether nothing that still waits must be passed before this one.
+// 1 when no waiting stage must come before this one.
 static int may_come(const struct node_stage *s)
 {
 	for (const struct node_stage *t = arcs.waiting; t != NULL; t = t->next)
@@ -144,8 +142,8 @@ static unsigned exits_of(const struct node_arc *a)
 	return n;
 }
 
-// What the stage `s` of an arc (NULL: who leads to it) leads to by its exit `k`: the next stage that wants packets. The
-// last stage is not passed by where it has an exit to choose for who leads there.
+// Next node behind exit `k` of stage `s` (NULL: of a node that leads to the arc): the next stage that wants packets.
+// The last stage is not skipped if it chooses between exits.
 static const char *follows(const struct node_arc *a, const struct node_stage *s, unsigned k)
 {
 	const struct node_stage *next = s != NULL ? s->next : a->first;
@@ -158,7 +156,7 @@ static const char *follows(const struct node_arc *a, const struct node_stage *s,
 	return k < exits_of(a) && chosen ? a->exit[k] : NULL;
 }
 
-// The edges of a node (its number) to the arc, as its stage `s`, or NULL. `word` is what they are called in next_nodes.
+// Connects a node (its number) to the arc, as its stage `s`, or NULL. `word`: the edges' name in next_nodes.
 static int connect(uint16_t from, const struct node_arc *a, const struct node_stage *s, const char *word)
 {
 	struct rte_node_register *n = arcs.node[from];

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arcs: named ways through the graph, on which nodes stand that do not know each other (stages).
+// Arcs: named ways through the graph. Their nodes (stages) do not know each other.
 //
-// A node leads to an arc by the edge "@arc" in next_nodes, and so to its first stage, or its exit when it has none. A
-// stage names its own arc in the same way, once for each exit, in their order: these edges lead to the next stage,
-// from the last one to the exits. The edge ">stage" leads to what follows a stage (of a node that passes on what the
-// stage held back). handover-rx leads past all stages: what a node handed over, or what waited behind it, has been
-// there. The graph is assembled once, at start-up; a name that is missing stops the start. After each commit, edges
-// lead past stages that want no packets. modules/README.md lists the arcs.
+// The edge "@arc" in next_nodes leads to the arc's first stage, or to its exit if it has none. A stage names its own
+// arc in the same way, once per exit, in order; these edges lead to the next stage, and from the last stage to the
+// exits. The edge ">stage" leads to what follows a stage, for packets that the stage held back. handover-rx leads past
+// all stages, which its packets have already passed. The graph is assembled once, at start-up; a missing name stops the
+// start. After each commit, edges skip stages that want no packets. modules/README.md lists the arcs.
 #ifndef CORE_ARC_H
 #define CORE_ARC_H
 
@@ -21,23 +20,22 @@
 enum stage_wants {
 	STAGE_ALL, // fast paths that leave out its arc are closed
 	STAGE_SOME, // those of the full nodes, which sessions that it chooses take (rule/wish.h)
-	STAGE_NONE, // edges lead past it
+	STAGE_NONE, // packets of full nodes, of sessions that it chooses (rule/wish.h)
 };
 
-// A node on an arc. Order: what `before` and `after` (other stages) ask for; else the product's own first, then by
-// name.
+// A node on an arc. Order: `before` and `after` name other stages; otherwise the product's own first, then by name.
 struct node_stage {
 	struct rte_node_register *node; // registered too
 	const char *arc;
 	const char *before, *after; // NULL: none
 	int standard; // the product's own, which the fast paths account for
-	// Asked on the control thread at the end of each commit, when what it changed is in force. NULL: all.
+	// Called on the control thread at the end of each commit, when its changes are in force. NULL: all.
 	enum stage_wants (*wants)(void);
 	enum stage_wants wanted; // what it said last
 	struct node_stage *next;
 };
 
-// An arc belongs to the module of the node that it leads to. With several exits it needs a stage, which chooses one.
+// An arc belongs to the module of its last node. With several exits it needs a stage, which chooses one.
 struct node_arc {
 	const char *name;
 	const char *exit[NODE_ARC_EXITS]; // nodes
@@ -45,7 +43,7 @@ struct node_arc {
 	struct node_arc *next;
 };
 
-// A fast path, and the arcs that it leaves out, as it does what the product's own stages do there.
+// A fast path, and the arcs that it skips because it does the work of the product's own stages.
 struct arc_bypass {
 	const char *arc[ARC_BYPASS_ARCS]; // up to NULL
 	void (*changed)(void); // control thread, within a commit: `closed` has changed. NULL: nothing to do
@@ -60,7 +58,7 @@ void arc_bypass_register(struct arc_bypass *b);
 
 // For core. Called once, by graph_register_nodes(). Returns 0, or -1 after a log line.
 int arcs_assemble(struct rte_node_register **node, uint32_t count);
-// Asks all stages what they want. Control thread, in a commit.
+// Reads all stages' wishes. Control thread, in a commit.
 void arcs_settle(void);
 extern uint32_t arcs_generation; // changes whenever edges do
 uint32_t arcs_link(struct rte_node *const *node); // all of one graph, in the register's order; returns the generation

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stops the assembly of arcs: each case in a process of its own, as what is registered stays. Where edges lead
-// when stages want no packets.
+// Faults that stop the assembly of arcs: each in its own process, because registrations stay. Targets of edges when
+// stages want no packets.
 #include "core/arc.h"
 #include "core/node.h"
 #include <setjmp.h>
@@ -114,7 +114,7 @@ static void alone(void **state)
 
 static struct arc_bypass bypass = {.arc = {"arc"}};
 
-// The product's own first, whatever the names; who passes on what a stage held leads to what follows it.
+// The product's own first, whatever the names; a node that releases held packets leads to the stage's successor.
 static void order(void **state)
 {
 	struct test t = {.stage = {{.node = &a, .wants = wants}, {.node = &b, .standard = 1}}};

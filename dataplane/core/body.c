@@ -48,7 +48,7 @@ struct choice {
 	uint8_t example; // as in struct body
 };
 
-// Packs what differs from an example, NULL: from zeros, and keeps that when it is the shortest.
+// Packs the difference from an example (NULL: from zeros), and keeps the result if it is the shortest.
 static void try(struct choice *c, const uint8_t *bytes, uint32_t length, const struct example *e)
 {
 	const uint8_t *from = bytes;

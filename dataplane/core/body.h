@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies of objects at rest. A million sessions are held, of which most are like others: of those only what differs
-// from an example is kept (pack.h). An example is a body that came when none was alike; it stays while others are held
-// by it.
+// Bodies of objects at rest. Most of a million sessions are alike: for these only the difference from an example is
+// kept (pack.h). A body without a similar example becomes one; it stays while others refer to it.
 //
 //   written and read by: the control thread
 #ifndef CORE_BODY_H
@@ -13,14 +12,14 @@ struct body {
 	uint8_t *bytes; // NULL: none
 	uint32_t length;
 	uint32_t stored : 24; // packed bytes; 0: as they came
-	uint32_t example : 8; // 1 + the number of the one that it differs from
+	uint32_t example : 8; // 1 + the number of its example
 };
 
-// Takes over `bytes`, which were malloc'ed, or NULL, in place of what is held. `packed`: worth the work.
+// Replaces the held bytes by `bytes` (malloc'ed, or NULL) and owns them. `packed`: worth packing.
 void body_hold(struct body *b, void *bytes, uint32_t length, int packed);
 // Writes b->length bytes.
 void body_copy(const struct body *b, void *to);
-// Valid until the fourth call after this one, or until the body goes. NULL: there is none, or no memory.
+// Valid until the fourth call after this one, or until the body is freed. NULL: empty, or no memory.
 const void *body_read(const struct body *b);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies at rest read as they came, whatever others become; those that are alike take what differs.
+// Bodies at rest read back unchanged, whatever happens to others; similar ones take only their difference.
 // clang-format off
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,7 +88,7 @@ static void alike_takes_what_differs(void **state)
 		body_hold(&held[i], NULL, 0, 1);
 }
 
-// Four readings are valid at once; one that is not packed is its own.
+// Four readings are valid at once; a body that is not packed is returned in place.
 static void four_are_read_at_once(void **state)
 {
 	struct body held[5] = {0};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The channel's queue of frames, and its one reader.
 //
-// Frames are copied into batches of one message each, a ring that is allocated once: a reader that is slow fills it,
-// and holds no packet buffer. A message is a sequence of parts: api_frame, then its octets.
+// Frames are copied into batches of one message each, in a ring allocated once: a slow reader fills it, but holds no
+// packet buffer. A message is a sequence of parts: api_frame, then its octets.
 #include "core/channel.h"
 #include "core/contract.h"
 #include "core/host_path.h"
@@ -122,7 +122,7 @@ static int tell_ports(void)
 
 void channel_flush(void)
 {
-	// A reader that does not read, or is gone, which socket.c finds out: later.
+	// The client does not read, or is gone, which socket.c notices later.
 	if (channel.reader.to == NULL || !tell_ports())
 		return;
 	for (int n = 0; n < BATCHES_PER_VISIT && channel.used != 0; n++) {
@@ -159,7 +159,7 @@ void channel_open(struct reply_sink *sink, const struct api_header *h)
 void channel_client_gone(uint32_t owner)
 {
 	if (stream_gone(&channel.reader, owner))
-		channel.used = 0; // the next one would answer questions that nobody asks any more
+		channel.used = 0; // its answers are of no use to the next reader
 }
 
 static int read_frame(struct part_reader *r, const struct part *p, struct api_frame *h, const uint8_t **octets)
@@ -206,7 +206,7 @@ int channel_send(const struct reply_sink *sink, const struct api_header *h, cons
 	int more, error;
 
 	if (sink != channel.reader.to)
-		return 0; // of one that was taken over, which has been told
+		return 0; // of a former reader, which knows that the channel was taken over
 	while ((more = part_next(&r, &p)) == 1) {
 		error = read_frame(&r, &p, &frame, &octets);
 		if (error != 0)

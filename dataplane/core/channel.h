@@ -23,11 +23,11 @@ enum channel_result channel_put(const struct api_frame *h, const struct rte_mbuf
 // 1 while more of the reader's frames would find no room in the workers' inboxes: they wait in its connection.
 int channel_holds(const struct reply_sink *sink);
 
-// fn fills in what modules know of an access port. From a constructor; one.
+// fn fills in an access port's addresses. From a constructor; one function.
 void channel_port_register(void (*fn)(const struct port *p, struct api_frame_port *row));
 
-// fn is given what the control plane sends, checked for its form alone: octets has h->length bytes, the port's name
-// ends. From a constructor; one.
+// fn gets the control plane's frames, checked for form alone: octets has h->length bytes, the port's name is
+// terminated. From a constructor; one function.
 void channel_handler_register(void (*fn)(const struct api_frame *h, const uint8_t *octets));
 
 // Of core.

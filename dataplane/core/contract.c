@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part carries the sender's size of its structs. A struct that is shorter than ours ends in zeros, which mean what
-// was before the field came. Of a longer one the tail that we do not know must be zero: an order that we cannot
-// carry out as a whole is refused.
+// A part carries the sender's size of its structs. A shorter struct than ours ends in zeros, which mean the behaviour
+// before the field existed. Of a longer one the unknown tail must be zero: an order that we cannot carry out whole is
+// refused.
 #include "core/contract.h"
 #include "core/error.h"
 #include "core/kind.h"
@@ -137,7 +137,7 @@ int object_read(const struct object_ops *ops, const char *key, struct part_reade
 	int error = take(&p, ops->min_length, key, &body, length);
 	if (error == 0)
 		more = part_next(r, &p);
-	// An array that is not there has no structs; each stands once, in its place.
+	// A missing array has no structs; each array occurs once, in its place.
 	for (; error == 0 && more == 1 && a->part != 0; a++) {
 		int here = p.number == a->part;
 

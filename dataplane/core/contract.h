@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of messages (api/README.md, "How it grows"): what a peer sends in its sizes becomes what we know in ours.
+// Parts of messages (api/README.md, "How it grows"): converts a peer's struct sizes to ours.
 #ifndef CORE_CONTRACT_H
 #define CORE_CONTRACT_H
 
@@ -9,7 +9,6 @@
 
 struct object_ops;
 
-// A part as it was received.
 struct part {
 	uint32_t number, size, count;
 	const uint8_t *rows;
@@ -38,9 +37,8 @@ static inline uint64_t fnv1a(uint64_t h, const void *data, size_t n)
 
 // Reads the next part. Returns 1, 0 at the end, or EPROTO after object_error().
 int part_next(struct part_reader *r, struct part *p);
-// Copies the structs of a part into `to`, where each has `size` bytes: what the sender does not know is zero.
-// Returns 0, or ENOTSUP after object_error() when a struct says something in bytes that we do not know. `what` names
-// the sender's object or request.
+// Copies the structs of a part into `to`, `size` bytes each; fields that the sender lacks become zero. Returns 0, or
+// ENOTSUP after object_error() when unknown bytes are not zero. `what` names the sender's object or request.
 int part_fit(const struct part *p, uint32_t size, void *to, const char *what);
 // A body of one struct. Returns 0, or a positive errno after object_error().
 int part_only(const void *body, uint32_t length, uint16_t number, void *to, uint32_t size, const char *what);

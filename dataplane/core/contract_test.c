@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contract between programs of different age: structs that are longer or shorter than ours, sizes that lie,
-// versions, layouts, and peers that stop in the middle of a message.
+// The contract between programs of different age: longer and shorter structs, false sizes, versions, layouts, and peers
+// that stop within a message.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,8 +55,7 @@ static void add(uint16_t number, uint32_t size, uint32_t count, const void *rows
 	message.used += whole;
 }
 
-// Rows of `size` bytes as a sender knows them who has `more` bytes in each, or fewer; `tail` is the last byte of
-// what is more.
+// Rows of `size` bytes from a sender with `more` bytes in each, or fewer; `tail` is the last additional byte.
 static void add_sized(uint16_t number, uint32_t size, uint32_t count, const uint8_t *rows, int more, uint8_t tail)
 {
 	uint32_t other = (uint32_t)((int)size + more);
@@ -112,7 +111,7 @@ static int answer(struct reply_sink *s, const struct api_header *h, const struct
 	return 0;
 }
 
-// Sends what was added, in memory of exactly its size, so that reading past it is seen.
+// Sends the added parts in memory of exactly their size, so that reading past it is detected.
 static uint32_t request(uint16_t type)
 {
 	struct api_header h = {.magic = API_MAGIC, .type = type, .length = message.used};
@@ -136,7 +135,7 @@ static void add_head(uint32_t kind, const char *key, int more, uint8_t tail)
 	add_sized(API_PART_OBJECT_HEAD, sizeof(head), 1, (const uint8_t *)&head, more, tail);
 }
 
-// Commits the change that was added; what it was refused with is in client.status.
+// Commits the added change; client.status has the refusal.
 static uint32_t commit(uint16_t type)
 {
 	static uint8_t copy[sizeof(message.bytes)];
@@ -217,8 +216,7 @@ static uint32_t put_session(int more, uint8_t tail, uint16_t only)
 	return commit(API_PUT);
 }
 
-// A control plane with further fields, all of them unused, and one without the last ones: the object is the same,
-// and so is its digest.
+// Control planes with further, unused fields and without the last ones: the object is the same, and so is its digest.
 static void other_sizes(void **state)
 {
 	static const int more[] = {0, 8, 64, -8};
@@ -446,20 +444,20 @@ static void hellos(void **state)
 	assert_int_equal(client.sink.version, 0);
 	assert_non_null(
 		strstr(client.status.text, "data plane speaks contract versions 1 to 1 and the control plane 3 to 3"));
-	// A layout that differs in the same version; one of another version is not looked at.
+	// Another layout in the same version is refused; one of another version is ignored.
 	peer[10].digest ^= 1;
 	assert_int_equal(hello(API_VERSION, API_VERSION, peer, count), EPROTO);
 	assert_non_null(strstr(client.status.text, "struct api_session is laid out otherwise"));
 	peer[10].version++;
 	assert_int_equal(hello(API_VERSION, API_VERSION + 1, peer, count), 0);
-	// One that is longer is for the peer to compare, and one that we do not know is nobody's.
+	// The peer compares a longer part; an unknown part is skipped.
 	peer[10].version--;
 	peer[10].size += 8;
 	assert_int_equal(hello(API_VERSION, API_VERSION, peer, count), 0);
 	peer[11].part = 4711;
 	peer[11].digest = 1;
 	assert_int_equal(hello(API_VERSION, API_VERSION, peer, count), 0);
-	// A size in the middle of a field is none that a former version had.
+	// A size in the middle of a field belongs to no former version.
 	peer[10].size = 5;
 	assert_int_equal(hello(API_VERSION, API_VERSION, peer, count), EPROTO);
 	clear();
@@ -513,7 +511,7 @@ static void hello_comes_first(void **state)
 	kit_hang_up(fd);
 }
 
-// One byte in each second is as little a HELLO as none.
+// One byte a second is treated like no HELLO.
 static void endless_hello(void **state)
 {
 	struct api_header h = {.magic = API_MAGIC, .type = API_HELLO, .length = 32 << 10};
@@ -531,7 +529,7 @@ static void endless_hello(void **state)
 	close(fd);
 }
 
-// What a peer leaves behind that dies within a message of an open transaction: nothing, and the next one may begin.
+// A peer dies within a message of an open transaction: it leaves nothing, and the next one may begin.
 static void dies_mid_frame(void **state)
 {
 	make_session();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine and the object store: what a refused transaction leaves behind, what an open one shows, what may change
-// later, and that traffic waiting for a neighbour does not starve the neighbour's answer.
+// The engine and the object store: the state after a refused transaction, the view during an open one, what may change
+// later. Traffic that waits for a neighbour does not starve the neighbour's answer.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,8 +35,7 @@ static void put_engine(void)
 	kit_put(API_ENGINE, "engine", &engine, sizeof(engine));
 }
 
-// The engine starts while a transaction is staged. When that is refused, the next one with the same engine must be
-// taken.
+// The engine starts while a transaction is staged. After a refusal, the next one with the same engine must succeed.
 static void refused_first_transaction(void **state)
 {
 	struct api_port bad = {.role = 9, .mtu = 1500, .driver = "inject"};
@@ -57,7 +56,7 @@ static void refused_first_transaction(void **state)
 	kit_clear();
 }
 
-// What would size a table, or time something, beyond its bounds is refused in words, and starts nothing.
+// Values that would size a table or set a time beyond its bounds are refused in words, and start nothing.
 static void limits_are_bounded(void **state)
 {
 	static const struct {
@@ -129,7 +128,7 @@ static void put_sessions(uint32_t from, uint32_t count)
 	}
 }
 
-// Until it is committed nobody sees an open transaction, however large it is.
+// An open transaction is invisible until it is committed, however large it is.
 static void open_transaction_is_invisible(void **state)
 {
 	uint32_t length = 0;
@@ -151,7 +150,7 @@ static void open_transaction_is_invisible(void **state)
 	assert_non_null(object_find(API_SESSION, "s1", &length));
 }
 
-// A session that stays must fit what replaces the objects that it refers to.
+// A session that stays must fit the new versions of its objects.
 static void narrowing_is_refused(void **state)
 {
 	static struct api_scheduler s = {.subports = 1, .rate = 1000000000, .profiles = 1};
@@ -230,7 +229,7 @@ static void traffic_does_not_starve_arp(void **state)
 	assert_true(kit_balance());
 }
 
-// Ports that all have packets: a walk takes 2,048 of them, and the next one begins where it ended.
+// All ports have packets: a walk takes 2,048 of them, and the next one continues there.
 static void a_walk_takes_so_many(void **state)
 {
 	uint8_t frame[60] = {0};

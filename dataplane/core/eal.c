@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts DPDK's environment: one EAL thread (the control thread, not pinned), no devices but those that PORT objects
-// name.
+// Starts DPDK's environment: one EAL thread (the control thread, not pinned); only the devices that PORT objects name.
 #include "core/eal.h"
 #include "core/log.h"
 #include "core/worker.h"
@@ -74,7 +73,7 @@ int engine_eal_init(const char *program, int huge, uint32_t memory_mb, int argc,
 	args[n++] = cores;
 	args[n++] = "--no-telemetry";
 	args[n++] = huge && uio_cards() ? "--iova-mode=pa" : "--iova-mode=va";
-	args[n++] = "--log-level=*:notice"; // vhost tells of each of its messages
+	args[n++] = "--log-level=*:notice"; // vhost logs each of its messages
 	args[n++] = "--log-level=lib.eal:4";
 	args[n++] = "--allow=0000:00:00.0"; // an allow-list that no device meets: PCI ports are added by name
 	if (huge) {

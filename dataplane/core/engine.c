@@ -67,7 +67,7 @@ static int stage(struct object_change *c)
 		error = check_times(c->body);
 	if (error != 0 || engine_get() == NULL)
 		return error != 0 ? error : check(c->body);
-	// Also after a refused first transaction, which had started the engine by then.
+	// Also after a refused first transaction, which has started the engine.
 	struct api_engine have = without_rates(engine_get()), want = without_rates(c->body);
 	if (memcmp(&have, &want, sizeof(have)) != 0)
 		return object_error(EBUSY,
@@ -78,8 +78,8 @@ static int stage(struct object_change *c)
 static int start_pool(const struct api_engine *e)
 {
 	uint32_t room = (e->buffer_size ? e->buffer_size : 2048) + RTE_PKTMBUF_HEADROOM;
-	// What waits in one thread's cache no other can have: a sixteenth of all at most, and half of that again
-	// while it drains.
+	// Buffers in one thread's cache are lost to others: at most a sixteenth of all, and half as many again while it
+	// drains.
 	uint32_t cache = e->packet_buffers / (16 * (e->workers + 1));
 
 	control_worker.pool = rte_pktmbuf_pool_create(
@@ -90,9 +90,8 @@ static int start_pool(const struct api_engine *e)
 	return 0;
 }
 
-// Runs at the end of staging, because every other object of the same transaction needs what it makes. It stays when
-// one of these is refused. There is no way back from a failure here but a restart of the process, which says what
-// was short.
+// Runs at the end of staging, because every other object of the transaction needs its results. It stays even if another
+// object is refused. After a failure here only a restart of the process helps; the error says what was short.
 static int start(const struct api_engine *e)
 {
 	int error = start_pool(e);

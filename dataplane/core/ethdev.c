@@ -44,9 +44,8 @@ static int __attribute__((format(printf, 3, 4))) refuse(const struct refusal *r,
 	return code;
 }
 
-// net_af_packet takes its queue count as a device argument, and its ring has room for frames of 2 KB unless told
-// otherwise. A bonding device takes the names of its members, which are open. Returns the length, `n` or more when
-// it did not fit.
+// Writes the device's arguments. net_af_packet takes its queue count here; its default frame room is 2 KB. A bonding
+// device takes the names of its open members. Returns the length; `n` or more when it did not fit.
 static int device_args(const struct ethdev *e, const struct ethdev_source *source, const struct ethdev_want *want,
 	char *args, size_t n)
 {
@@ -64,8 +63,8 @@ static int device_args(const struct ethdev *e, const struct ethdev_source *sourc
 	return used;
 }
 
-// A memif server that was killed leaves its socket's file behind, and the driver does not bind over it. The file
-// goes unless /proc/net/unix says that somebody listens. (Asking by connect() would upset a live server.)
+// A killed memif server leaves its socket file, and the driver does not bind over it. The file is removed unless
+// /proc/net/unix lists a listener. connect() would disturb a live server.
 static void remove_stale_socket(const struct ethdev_source *want)
 {
 	const char *at = strstr(want->args, "socket=");
@@ -102,7 +101,7 @@ static const char *pmd_of(const char *driver)
 	return strcmp(driver, "net_bond") == 0 ? "net_bonding" : driver;
 }
 
-// DPDK says EPERM (-1) of most failures: what is missing is looked for here.
+// DPDK returns EPERM (-1) for most failures: this finds the real cause.
 static int not_taken(const struct ethdev_source *source, const struct ethdev_handle *h, const char *args, int error,
 	const struct refusal *r)
 {
@@ -121,7 +120,7 @@ static int not_taken(const struct ethdev_source *source, const struct ethdev_han
 		abs(error) == EPERM ? "the log may say why" : rte_strerror(abs(error)));
 }
 
-// `number` tells a member from its siblings.
+// `number` distinguishes the members of one device.
 static int probe(struct ethdev *e, const struct ethdev_source *source, const char *number,
 	const struct ethdev_want *want, const struct refusal *r)
 {
@@ -155,8 +154,8 @@ static int probe(struct ethdev *e, const struct ethdev_source *source, const cha
 	return 0;
 }
 
-// A bonding device polls the links of members that do not interrupt, every 10 ms, and of others waits for the
-// interrupt. That of an e1000e (82574L) never came (test/vm/bond_e1000e_test.sh). So all are polled.
+// A bonding device polls members without link interrupts every 10 ms and waits for the others' interrupt. That of an
+// e1000e (82574L) never came (test/vm/bond_e1000e_test.sh), so all are polled.
 static void poll_link(uint16_t member)
 {
 	struct rte_eth_dev_info info;
@@ -185,7 +184,7 @@ static uint32_t buffer_room(const struct ethdev_want *want)
 	return rte_pktmbuf_data_room_size(want->pool) - RTE_PKTMBUF_HEADROOM;
 }
 
-// Of a bonding device: what its members can, which it does not know yet.
+// Of a bonding device: its members' capabilities, which it does not know yet.
 static uint64_t offered_hashes(const struct ethdev *e)
 {
 	uint64_t offered = UINT64_MAX;
@@ -196,8 +195,8 @@ static uint64_t offered_hashes(const struct ethdev *e)
 	return offered;
 }
 
-// What a card says of UDP checksums is believed (path/udp_sum.h). A paravirtual one would take the question as leave to
-// hand over packets whose checksums nobody made, and the rest have none to say.
+// A card's word on UDP checksums is believed (path/udp_sum.h). A paravirtual device would hand over packets with
+// unfinished checksums if asked; other devices have no such word.
 static uint64_t checksums_found(const struct rte_eth_dev_info *info)
 {
 	static const char *const none[] = {"net_virtio", "net_vmxnet3", "net_tap", "net_bonding"};
@@ -247,9 +246,9 @@ static int configure(struct ethdev *e, const struct ethdev_want *want, const str
 		rte_eth_rx_metadata_negotiate(e->id, &marks); // a device that has no such setting delivers them anyway
 	conf.rxmode.mtu = want->mtu;
 	conf.intr_conf.rxq = is_tap(want);
-	// A bonding device then says of its link what it found last. Else who asks reads its members' links beside
-	// EAL's thread that polls them, which drivers are not made for: an e1000e's looked down to one of both, and
-	// left LACP.
+	// A bonding device then reports its last known link state. Else a reader and EAL's polling thread read its
+	// members' links at once, which drivers do not support: an e1000e's link looked down to one of them, and left
+	// LACP.
 	conf.intr_conf.lsc = want->members != 0;
 	conf.rxmode.mq_mode = e->rx_queues > 1 ? RTE_ETH_MQ_RX_RSS : RTE_ETH_MQ_RX_NONE;
 	set_offloads(e, &info, want, &conf);
@@ -271,7 +270,7 @@ static int configure(struct ethdev *e, const struct ethdev_want *want, const str
 	return 0;
 }
 
-// Asks the Linux interface behind a device: 0, -1 when there is none, or it does not say, 1 when it is gone.
+// Asks the Linux interface behind a device: 0, -1 without one or without an answer, 1 when it is gone.
 static int interface_request(uint16_t id, unsigned long what, struct ifreq *request)
 {
 	struct rte_eth_dev_info info;
@@ -325,9 +324,9 @@ static void set_mtu(const struct ethdev *e, const struct ethdev_want *want, cons
 	log_hush(0);
 }
 
-// Virtio-net has a filter of VLANs, which begins empty and lets no 802.1Q tag pass (VIRTIO 1.1 §5.1.6.5.3), but to who
-// asked for all frames. A bonding device that speaks LACP gives its members neither its MAC address nor the group of
-// LACPDUs (DPDK bug 1426), and leaves out what is for others itself.
+// Virtio-net's VLAN filter begins empty and passes 802.1Q tags only in promiscuous mode (VIRTIO 1.1 §5.1.6.5.3). A
+// bonding device with LACP gives its members neither its MAC address nor the group of LACPDUs (DPDK bug 1426); it drops
+// frames for others itself.
 static int needs_all_frames(const struct ethdev_want *want, const struct rte_eth_dev_info *info)
 {
 	return (want->members != 0 && strstr(want->source.args, "mode=4") != NULL) ||
@@ -369,8 +368,8 @@ static int start(struct ethdev *e, const struct ethdev_want *want, const struct 
 	return 0;
 }
 
-// Sockets are known when they became rings. A queue of net_tap is a descriptor, which the driver gives as an
-// interrupt's; those of cards are left alone.
+// Sockets are known since they became rings. A queue of net_tap is a descriptor, which the driver presents as an
+// interrupt's. Cards' descriptors are not used.
 static void find_descriptors(struct ethdev *e, const struct ethdev_want *want)
 {
 	uint32_t rings = ring_sockets(e->socket, RTE_DIM(e->socket));
@@ -394,7 +393,7 @@ int ethdev_counts(struct ethdev *e, struct rte_eth_stats *s)
 	return error;
 }
 
-// The last made goes first: a bonding device gives its members back.
+// In reverse order: a bonding device releases its members.
 void ethdev_close(struct ethdev *e)
 {
 	while (e->handles > 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens and closes one DPDK device (PCI, net_memif, net_af_packet, …): for the gateway's ports and for the tester's.
-// Knows nothing of workers and graphs. All calls: the thread that owns the devices.
+// Opens and closes one DPDK device (PCI, net_memif, net_af_packet, …), for gateway and tester; independent of workers
+// and graphs. All calls: the thread that owns the devices.
 #ifndef CORE_ETHDEV_H
 #define CORE_ETHDEV_H
 
@@ -27,18 +27,17 @@ struct ethdev_want {
 	struct ethdev_source member[ETHDEV_MEMBERS]; // the devices that a bonding device is made of
 	uint32_t members;
 	uint32_t mtu; // largest L3 packet
-	// Bytes of VLAN tags that come on top of it; Linux counts them as part of what an interface carries
+	// Bytes of VLAN tags in addition; Linux counts them in an interface's frame size
 	uint32_t tags;
 	uint16_t rx_queues, tx_queues; // as many as the device has at most; ETHDEV_QUEUES to receive
 	uint16_t descriptors; // of each queue; 0: ETHDEV_DESCRIPTORS
 	uint8_t mac[6]; // zeros: the device's own
 	uint8_t promiscuous;
-	uint8_t access; // what tells subscribers apart stands before IP
+	uint8_t access; // the fields that differ between subscribers stand before IP
 	uint8_t marks; // of rte_flow are wanted with received frames
 	struct rte_mempool *pool; // for received frames; must outlive the device
 };
 
-// A device as DPDK has it.
 struct ethdev_handle {
 	uint16_t id; // rte_ethdev's port number
 	char bus[16], device[80];

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queue of events, its one subscriber, and the rings on which workers tell the control thread of things.
+// The queue of events, its one subscriber, and the rings from workers to the control thread.
 //
-// The queue is a ring of engine.max_events between two sequence numbers: acknowledged up to `first`, sent up to
-// `next`, raised up to `end`. A new subscriber begins at `first` again. Other kinds than usage reports may fill
-// three quarters of it.
+// The queue is a ring of engine.max_events with sequence numbers: acknowledged up to `first`, sent up to `next`, raised
+// up to `end`. A new subscriber begins at `first`. Kinds other than usage reports may fill three quarters.
 #include "core/event.h"
 #include "core/module.h"
 #include "core/object.h"
@@ -60,7 +59,7 @@ static struct {
 		void (*lost)(void);
 	} number[MAX_NUMBERS];
 	uint16_t numbers;
-	// Reports of the running commit, and those whose client went away before it had them.
+	// Reports of the running commit, and those whose client left before it had them.
 	struct usage_rows {
 		struct api_usage *row;
 		uint32_t first, count, room; // those before `first` have been raised
@@ -187,7 +186,7 @@ static void deliver(void)
 			.count = (uint32_t)RTE_MIN(RTE_MIN(events.end - events.next, to_the_edge), (uint64_t)BATCH),
 		};
 
-		// A subscriber that does not read, or is gone, which socket.c finds out: later.
+		// The subscriber does not read, or is gone, which socket.c notices later.
 		if (stream_offer(&events.subscriber, &part, slot(events.next), part.count * part.size) != 0)
 			return;
 		events.next += part.count;
@@ -204,7 +203,7 @@ void event_subscribe(struct reply_sink *sink, const struct api_header *h)
 void event_acknowledge(const struct reply_sink *sink, uint64_t sequence)
 {
 	if (sink != events.subscriber.to)
-		return; // of one that was taken over
+		return; // of a former subscriber
 	// What was never sent cannot have been dealt with.
 	for (; events.first < events.next && events.first <= sequence; events.first++) {
 		uint32_t type = slot(events.first)->type;

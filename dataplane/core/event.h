@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events: what the control plane must learn although it did not ask (api_event), and what workers tell the control
+// Events: reports that the control plane gets without a request (api_event), and notices from workers to the control
 // thread.
 //
-// The queue holds events until they are acknowledged. A subscriber that reads slowly gets them later; a queue that
-// is full refuses usage reports, which their reporter then keeps, and suppresses other kinds, which MISSED tells of.
+// The queue holds events until they are acknowledged; a slow subscriber gets them later. A full queue refuses usage
+// reports, which their reporter keeps, and suppresses other kinds, which MISSED counts.
 #ifndef CORE_EVENT_H
 #define CORE_EVENT_H
 
@@ -15,21 +15,21 @@ struct worker;
 
 // To the control plane (control thread).
 
-// Takes a copy; fills sequence and boot_id. Returns 0, ENOSPC when a usage report finds the queue full (keep the
-// counts and come again), or EAGAIN when an event of another kind was suppressed by the queue's limit or by
-// engine.event_rate.
+// Copies *e; fills sequence and boot_id. Returns 0. ENOSPC: a usage report found the queue full; keep the counts and
+// try again. EAGAIN: another kind was suppressed by the queue's limit or by engine.event_rate.
 int event_raise(const struct api_event *e);
-// The same for who comes again until the event is accepted: a refusal is no suppression, nothing was missed.
+// The same for a caller that retries until the event is accepted: a refusal does not count as suppressed.
 int event_try(const struct api_event *e);
-// A report for the reply of the commit that is running (removed and queried URRs; release() may call it). The row comes
-// before the commit's status. Returns 0, or ENOMEM.
+// A report for the running commit's reply (removed and queried URRs; from release()). The row precedes the commit's
+// status. Returns 0, or ENOMEM.
 int event_commit_usage(const struct api_usage *u);
 
 // From workers to the control thread.
 
-// fn is called on the control thread, within about a millisecond, for what a worker tells under the returned number.
-// The ring of a worker holds EVENT_RING; what finds it full is counted and lost, and `lost` (may be NULL) is called
-// once the ring was drained: the state must say by itself what happened. From constructors only.
+// fn is called on the control thread, within about a millisecond, for each notice that a worker sends under the
+// returned number. A worker's ring holds EVENT_RING notices. A notice that finds it full is counted and lost; `lost`
+// (may be NULL) is then called after the ring was drained, and must find out from the state itself. From constructors
+// only.
 #define EVENT_RING 4096u
 uint16_t event_notice_register(void (*fn)(uint32_t worker, uint32_t index, uint64_t argument), void (*lost)(void));
 // Worker, inside a node. Returns 0, or -1 when the ring is full.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events: sequence, acknowledgement, resubscription, take-over, limits; through the request layer and through a real
-// socket whose client does not read; the reports that a commit's reply carries; news from workers.
+// Events: sequence, acknowledgement, resubscription, take-over, limits; through the request layer and a real socket
+// whose client does not read. Reports in a commit's reply, and workers' notices.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -151,7 +151,7 @@ static void sequence_and_acknowledgement(void **state)
 	for (uint32_t i = 0; i < 5; i++)
 		assert_int_equal(c.got[i], i + 1);
 	acknowledge(&c, 3);
-	// The same client comes back: what it did not acknowledge comes again, in order.
+	// The same client returns: unacknowledged events are sent again, in order.
 	request_client_gone(1);
 	struct client again = client(2);
 	request(&again, API_SUBSCRIBE, 0, NULL, 0);
@@ -246,7 +246,7 @@ static void rate_limit(void **state)
 	assert_in_range(missed, 1, 4); // once a second at most
 	assert_int_equal(c.count, passed + missed + 2);
 	assert_int_equal(event_raise(&(struct api_event){.type = 77}), EINVAL);
-	// Who comes again is within the same rate, and misses nothing.
+	// A client that returns is within the same rate, and misses nothing.
 	acknowledge(&c, UINT64_MAX);
 	uint32_t before = c.count;
 	passed = 0;
@@ -290,7 +290,7 @@ static void refused_requests(void **state)
 	assert_int_equal(c.status.code, EINVAL);
 	request(&c, API_ACKNOWLEDGE, 0, NULL, 0);
 	assert_int_equal(c.status.code, EPROTO);
-	acknowledge(&c, 5); // of nobody
+	acknowledge(&c, 5); // an acknowledgement without a client
 }
 
 // The client reads nothing while the queue fills, then everything, across messages that went out in pieces.
@@ -312,7 +312,7 @@ static void slow_socket(void **state)
 			raised++;
 		assert_int_equal(raised, EVENTS);
 		for (int i = 0; i < 10; i++) {
-			kit_advance(1000); // returns although nobody reads
+			kit_advance(1000); // returns although the client does not read
 			socket_poll(0);
 		}
 		for (uint32_t got = 0; got < raised;) {
@@ -356,7 +356,7 @@ static void commit_rows(void **state)
 	request(&c, API_COMMIT, 0, NULL, 0); // begins with none
 	assert_int_equal(c.usages, 0);
 	assert_int_equal(c.status.code, 0);
-	// What a client does not get becomes events, as the queue takes them.
+	// Reports that a client does not get become events, as the queue takes them.
 	event_commit_begin();
 	for (uint32_t i = 0; i < 1000; i++)
 		event_commit_usage(&u);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes IP reassembly out of DPDK's net_af_packet, and knows the sockets that drivers receive on.
 //
-// The driver joins each of its sockets to a fanout group (packet(7)) with PACKET_FANOUT_FLAG_DEFRAG, whatever the
-// number of queues: the kernel then reassembles IPv4 datagrams, and the ring's frame cuts what is larger than it. An
-// argument for it there is none, and a group's flags never change. A forwarder wants the fragments as they were
-// sent: the modules reassemble what is for us. So this program's setsockopt() stands before libc's for all that it
-// loads, and takes that one flag away. The hash of a group spreads fragments by their addresses, first ones and
-// others alike.
+// The driver joins its sockets to a fanout group (packet(7)) with PACKET_FANOUT_FLAG_DEFRAG. The kernel then
+// reassembles IPv4 datagrams, and the ring's frame truncates the large ones. The driver has no argument against it, and
+// a group's flags never change. A forwarder wants the fragments as sent: modules reassemble those for us. So this
+// program's setsockopt() replaces libc's and clears that flag. The group's hash spreads fragments by their addresses,
+// first and later ones alike.
 #include "core/fanout.h"
 #include <linux/if_packet.h>
 #include <linux/if_xdp.h>

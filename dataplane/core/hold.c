@@ -29,8 +29,8 @@ static uint32_t limit_of(const struct holder *h, const struct api_engine *e)
 	return limit;
 }
 
-// The ports are not known yet: here only what workers need whatever the ports are. The control plane, which knows
-// the ports, asks for more.
+// Ports are unknown at this point: only the workers' own needs are counted. The control plane knows the ports and asks
+// for more.
 int hold_start(const struct api_engine *e)
 {
 	uint64_t limits = 0, receive = (uint64_t)e->workers * HOLD_RECEIVE;

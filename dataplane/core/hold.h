@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rule for everything that holds packets: each holder has a share of the packet buffers, so that all of them
-// together leave what receiving needs.
+// One rule for all holders of packets: each has a share of the packet buffers, so that together they leave enough for
+// receiving.
 //
-// A holder is a queue, a table or a ring in which packets wait beyond the walk that brought them. It counts buffers,
-// not packets: a chain has several. Limits come with the ENGINE object (hold_start checks their sum against
-// packet_buffers) and are divided evenly among the workers, so that taking and giving back is an addition in the
-// thread's own struct worker: no lock, no atomic.
+// A holder is a queue, table or ring that keeps packets beyond the walk that brought them. It counts buffers; a chain
+// has several. Limits come with the ENGINE object; hold_start checks their sum against packet_buffers. They are divided
+// evenly among the workers: taking and giving back is an addition in the thread's own struct worker, without lock or
+// atomic.
 #ifndef CORE_HOLD_H
 #define CORE_HOLD_H
 
@@ -50,7 +50,7 @@ static inline int hold_over(const struct worker *w, const struct holder *h)
 	return w->hold[h->id] > h->share;
 }
 
-// Without a check: packets that go back to where they were taken from, or whose holder looks at hold_over() next.
+// Without a check: for packets that return to their place, or whose holder checks hold_over() next.
 static inline void hold_add(struct worker *w, const struct holder *h, uint32_t buffers)
 {
 	w->hold[h->id] += buffers;
@@ -70,15 +70,15 @@ static inline void hold_give(struct worker *w, const struct holder *h, uint32_t 
 	w->hold[h->id] -= buffers;
 }
 
-// Rings of packets: many producers, one consumer.
-// A packet takes as many places of a ring as it has buffers, so that the ring's size is its limit.
+// Rings of packets: many producers, one consumer. A packet takes as many places as it has buffers, so the ring's size
+// is its limit.
 
 #define HOLD_RECEIVE 256 // buffers that the packets of one walk of a worker need
 #define HOLD_RING_CHAIN 256 // buffers of the longest chain that a ring takes
 
 struct rte_ring *hold_ring_create(const char *name, uint32_t buffers);
 int hold_ring_put(struct rte_ring *r, struct rte_mbuf *m); // 1, or 0 when there is no room
-// Of n packets, in order, as many as there is room for; how many. Packets of one buffer that follow one another take
+// Puts as many of n packets, in order, as there is room for; returns how many. Consecutive packets of one buffer take
 // one step.
 uint32_t hold_ring_put_burst(struct rte_ring *r, struct rte_mbuf **pkts, uint32_t n);
 uint32_t hold_ring_take(struct rte_ring *r, struct rte_mbuf **pkts, uint32_t n); // how many packets; 0 may precede more

@@ -25,7 +25,7 @@ static struct api_holder_row row_of(const char *name)
 	return rows[0];
 }
 
-// What is held and what receiving needs are all of the buffers at most, or the engine does not start.
+// Holders and receiving together need at most all buffers, or the engine does not start.
 static void sum_is_checked(void **state)
 {
 	struct api_engine e = kit_engine();
@@ -58,7 +58,7 @@ static struct rte_mbuf *chain(uint16_t segments)
 	return first;
 }
 
-// A ring of 10 buffers takes two chains of four and two single ones, in their order, and no more.
+// A ring of 10 buffers takes two chains of four and two single ones, in order, and no more.
 static void ring_counts_buffers(void **state)
 {
 	static const uint16_t segments[] = {4, 1, 4, 1};

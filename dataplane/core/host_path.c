@@ -22,7 +22,7 @@ static uint32_t punted_held(void)
 
 HOLDER(punted_holder, "punt", max_punted, .held = punted_held)
 
-// Each has room of its own: nobody else takes it from them.
+// Each has buffers of its own.
 int host_path_start(const struct api_engine *e)
 {
 	static const char *const name[HOST_QUEUES] = {"punted-neighbour", "punted-control", "punted-urgent", "punted"};
@@ -58,7 +58,6 @@ int inboxes_crowded(void)
 	return 0;
 }
 
-// The first queue that has packets; NULL: none has.
 static struct rte_ring *next_queue(void)
 {
 	for (int q = 0; q < HOST_QUEUES; q++)
@@ -93,8 +92,8 @@ void host_path_poll(void)
 	struct rte_ring *queue;
 	uint32_t n;
 
-	// Bounded, so that a flood cannot keep the control thread from its sockets. What came to an earlier queue
-	// meanwhile goes before the rest of a later one.
+	// Bounded, so that a flood cannot keep the control thread from its sockets. New packets of an earlier queue
+	// precede the rest of a later one.
 	for (int round = 0; round < 16 && (queue = next_queue()) != NULL; round++) {
 		n = hold_ring_take(queue, pkts, VECTOR);
 		for (uint32_t i = 0; i < n; i++) {
@@ -113,8 +112,8 @@ struct rte_mbuf *control_originate(void)
 	return engine_pool() == NULL ? NULL : packet_originate(&control_worker);
 }
 
-// The control thread's counters take part in the same sum as the workers'; a packet that it took over was counted as
-// punted by a worker, so giving it another fate takes one punt back (the sum over all is what counts).
+// The control thread's counters and the workers' make one sum. A worker counted the packet as punted; another fate
+// takes one punt back here.
 void control_hold(struct rte_mbuf *m)
 {
 	control_worker.punted--;
@@ -134,7 +133,7 @@ void control_drop_held(uint32_t packets, const struct reason *r)
 	control_worker.reason[r->id] += packets;
 }
 
-// Also a packet of our own can be punted (it waits for a neighbour), so where it came from says nothing.
+// Our own packets can be punted too (to wait for a neighbour), so the origin does not decide.
 static int was_punted(struct rte_mbuf *m)
 {
 	return packet_of(m)->resume == RESUME_PUNTED;

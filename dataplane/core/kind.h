@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kind of objects: the parts of its bodies, and what its module does with them.
+// A kind of objects: the parts of its bodies, and its module's functions.
 #ifndef CORE_KIND_H
 #define CORE_KIND_H
 
@@ -25,25 +25,24 @@ struct object_ops {
 	const char *name; // "port"
 	uint32_t min_length; // of a body: the struct of the kind
 	uint32_t max_length; // 0: API_MAX_BODY
-	const struct object_array *arrays; // what may follow that struct, in this order, up to part 0. May be NULL
-	int packed; // 1: there are so many that of each what differs from another is held (body.h)
+	const struct object_array *arrays; // optional parts after that struct, in this order, up to part 0. May be NULL
+	int packed; // 1: numerous: only differences from an example are held (body.h)
 	// Returns 0, or a positive errno after writing the reason (object_error).
 	int (*stage)(struct object_change *c);
 	void (*commit)(struct object_change *c);
 	void (*discard)(struct object_change *c); // may be NULL
 	void (*release)(struct object_change *c); // may be NULL; after every worker passed a quiescent state
-	// Called once when all changes of this kind in a transaction were staged (finish_stage, may fail; the next
-	// kind is staged after it) and committed (finish_commit): for tables that are rebuilt as a whole.
-	// finish_discard undoes finish_stage. May be NULL.
+	// For tables that are rebuilt as a whole. finish_stage() may fail. It is called after all changes of this kind
+	// were staged, before the next kind. A commit ends in finish_commit(), a failure in finish_discard(), which
+	// undoes finish_stage(). May be NULL.
 	int (*finish_stage)(void);
 	void (*finish_discard)(void);
 	void (*finish_commit)(void);
-	// Called for each held object that the transaction does not touch, when it deletes objects of lower kinds or
-	// narrows them: says whether the object can live on. Returns 0 or a positive errno after object_error(). May
-	// be NULL.
+	// Called for each untouched object when the transaction deletes or narrows objects of lower kinds: can the
+	// object stay? Returns 0 or a positive errno after object_error(). May be NULL.
 	int (*verify)(const char *key, const void *body, uint32_t length);
-	// 1 when this kind tells of every object of `kind` that it depends on by object_use(), so that a deletion of
-	// one without users needs no verify(). May be NULL: verify() is always called.
+	// 1 when this kind counts each dependency on an object of `kind` by object_use(); then an object without users
+	// is deleted without verify(). NULL: verify() is always called.
 	int (*counts)(uint32_t kind);
 };
 

@@ -5,9 +5,8 @@
 
 #include <stddef.h>
 
-// Zeroed memory at a cache line's begin, never given back. Pages come when they are touched: large ones (transparent
-// huge pages) for a large table, since with small ones a random line costs a page walk beside the miss. NULL: there is
-// none.
+// Zeroed memory from a cache line's begin, never given back. Pages are allocated at first touch; large tables get huge
+// pages (transparent), because with small ones a random line costs a page walk beside the miss. NULL: no memory.
 void *lazy_alloc(size_t bytes);
 
 #endif

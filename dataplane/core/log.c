@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One form for all lines of the log: PROGRAM: text, PROGRAM: DPDK: text. DPDK's own way would write its lines raw, and
-// each line to syslog besides.
+// One form for all lines of the log: PROGRAM: text, PROGRAM: DPDK: text. DPDK itself would write raw lines, and copy
+// each to syslog.
 #include "core/log.h"
 #include "share/share.h"
 #include <dlfcn.h>
@@ -16,7 +16,7 @@ static const char *const secondary[] = {"tap_mp_", "mp action callback", "IPC ca
 int core_logtype;
 RTE_LOG_REGISTER_DEFAULT(core_logtype, NOTICE)
 
-// Of what writes it, the stream's lock lets one at a time.
+// The stream's lock admits one writer at a time.
 static struct {
 	const char *program;
 	int begun; // the last text had no end of its line

@@ -13,8 +13,7 @@ extern int core_logtype;
 int log_open(const char *program);
 // The libraries of net_af_xdp, which EAL has loaded where its driver is there, write to the log too.
 void log_drivers(void);
-// DPDK's words about what this thread does are left out, until 0: it tries what may fail, and says itself what came of
-// it.
+// Suppresses DPDK's messages about this thread, until 0: for attempts that may fail and that the caller reports itself.
 void log_hush(int on);
 
 #endif

@@ -18,7 +18,7 @@ static int setup(void **state)
 	return pipe(ends) != 0 || driver < 0 || log_open("isthmus-dp") != 0;
 }
 
-// What standard error gets of what `say` logs.
+// Output of `say` on standard error.
 static void becomes(const char *want, void (*say)(void))
 {
 	char got[1024];

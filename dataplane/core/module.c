@@ -33,7 +33,7 @@ static struct {
 	} timer[MAX_TIMERS];
 	uint16_t timers;
 	uint64_t done; // of workers_done()
-	uint64_t stirred_ns; // when somebody did something
+	uint64_t stirred_ns; // time of the last activity
 	uint8_t quiet;
 } all;
 
@@ -111,7 +111,7 @@ void control_stir(void)
 	all.quiet = 0;
 }
 
-// Quiet: the workers sleep, who will wake this thread, and nobody has done anything for a while.
+// Quiet: no activity for a while, and the workers, which sleep, will wake this thread.
 static void look_around(uint64_t now)
 {
 	int all_idle;
@@ -155,7 +155,7 @@ void control_run_timers(void)
 	if (engine_mode.threads)
 		look_around(now);
 	for (uint16_t i = 0; i < all.timers; i++)
-		// What may wait runs together, so that this thread wakes once for all.
+		// Timers that can wait run together, so that this thread wakes once for all.
 		if (now + (is_stretched(i) ? QUIET_INTERVAL_MS * 500000ull : 0) >= due_at(i)) {
 			all.timer[i].due_ns = now + all.timer[i].interval_ms * 1000000ull;
 			all.timer[i].fn(now);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What modules ask of the control thread: to start, to learn the engine's rates, and to run from time to time.
+// What the control thread does for modules: start, the engine's rates, timers.
 #ifndef CORE_MODULE_H
 #define CORE_MODULE_H
 
@@ -11,16 +11,17 @@
 // anything for a while, every 20 ms if that is more. From constructors only. now_ns is CLOCK_MONOTONIC, or the
 // replay's clock.
 void timer_register(const char *name, uint32_t interval_ms, void (*fn)(uint64_t now_ns));
-// Timers have their own intervals for a while from now on: one of them has something to do. Control thread.
+// Timers keep their own intervals for a while: one of them has work. Control thread.
 void control_stir(void);
 // Called on the control thread after the ENGINE object was applied, before the first walk: allocate tables here.
 // Returns 0, or a positive errno after object_error(). From constructors only.
 void module_register(const char *name, int (*start)(const struct api_engine *engine));
 const struct api_engine *engine_get(void); // NULL before the ENGINE object was applied
-// fn is told the rates when an ENGINE object was committed: at the start, and when they change. From constructors only.
+// fn gets the rates when an ENGINE object was committed: at the start and at each change. From constructors only.
 void engine_watch(void (*fn)(const struct api_engine *engine));
 
-// What a field of ENGINE may be beside 0, which its module gives a meaning: all else is refused before anything starts.
+// Allowed values of an ENGINE field beside 0, whose meaning its module defines: others are refused before anything
+// starts.
 struct engine_limit {
 	const char *name;
 	size_t field; // of struct api_engine, 32 bits

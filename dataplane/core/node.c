@@ -66,8 +66,8 @@ int graph_register_nodes(void)
 	return 0;
 }
 
-// Streams get their memory here. rte_graph would grow them on the worker, at the first vector that is longer than
-// any before, and ends the process when there is no memory left by then.
+// Allocates the streams. rte_graph would grow them on the worker, at its first longer vector, and ends the process when
+// memory is short.
 static void streams_make(struct rte_graph *graph)
 {
 	struct rte_node *node;

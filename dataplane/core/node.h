@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every graph node needs: registration, named reasons, and the one helper that runs a node over its vector.
+// Common parts of all graph nodes: registration, named reasons, and the helper that runs a node over its vector.
 //
 // A module's node file ends with a static struct rte_node_register and NODE_REGISTER(it); its drop and punt reasons are
 // DROP_REASON / PUNT_REASON lines. Nothing else in the tree is edited, except the list of sources in meson.build.
@@ -31,8 +31,8 @@ static inline rte_edge_t packet_leave(struct rte_mbuf *m, const struct reason *r
 	return edge;
 }
 
-// Sends objs[i] to edge next[i]. A vector that all goes one way moves without a copy; else runs of equal edges are
-// copied together. This is the only place that enqueues vectors.
+// Sends objs[i] to edge next[i]. A vector with one edge moves without a copy; else runs of equal edges are copied
+// together. Only this function enqueues vectors.
 static __rte_always_inline void node_dispatch(
 	struct rte_graph *graph, struct rte_node *node, void **objs, const rte_edge_t *next, uint16_t n)
 {
@@ -79,8 +79,8 @@ typedef rte_edge_t (*node_packet_fn)(struct worker *w, struct rte_node *node, st
 
 #define NODE_CHUNK 256
 
-// Runs `fn` over the vector; inlined, so `fn` costs no call. Nothing is prefetched here: port-rx asks for the header
-// line, and a hint for each packet in each node gained nothing (bench/README.md).
+// Runs `fn` over the vector; inlined, so `fn` costs no call. No prefetch: port-rx fetches the header line, and further
+// hints gained nothing (bench/README.md).
 static __rte_always_inline uint16_t node_each(
 	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n, node_packet_fn fn)
 {

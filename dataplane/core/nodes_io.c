@@ -68,8 +68,8 @@ static void receive(struct rte_graph *graph, struct rte_node *node, struct worke
 	rte_node_enqueue(graph, node, edge, (void **)pkts, n);
 }
 
-// One walk takes no more: a worker may have 1,024 queues, and rte_graph's streams end the process behind 65,535
-// packets, into which fragments and copies must fit too. The next walk goes on with the next queue.
+// Limit of a walk: a worker may have 1,024 queues, and rte_graph's streams end the process beyond 65,535 packets,
+// including fragments and copies. The next walk continues with the next queue.
 #define RX_MOST (32 * VECTOR)
 
 static uint16_t port_rx(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
@@ -179,7 +179,7 @@ NODE_REGISTER(port_tx_node)
 #define URGENT_DSCPS                                                                                                   \
 	(1ull << 34 | 1ull << 36 | 1ull << 38 | 1ull << 40 | 1ull << 44 | 1ull << 46 | 1ull << 48 | 1ull << 56)
 
-// Of a packet whose reason is no control protocol's: by the DSCP of the IP header at l3, where there is one.
+// For a packet whose reason is not a control protocol: by the DSCP of the IP header at l3, if any.
 static enum host_queue queue_by_dscp(const struct rte_mbuf *m)
 {
 	const struct packet *pkt = packet_of((struct rte_mbuf *)(uintptr_t)m);
@@ -273,14 +273,13 @@ static void ask_for(struct rte_mbuf *const *pkts, uint32_t count)
 		rte_prefetch0(rte_pktmbuf_mtod(pkts[i], void *));
 }
 
-// What a walk has taken, by packet.order: of frames as they came, of packets half way through the full nodes.
+// Packets taken by a walk, by packet.order: received frames, and packets half way through the full nodes.
 struct resumed {
 	uint64_t orders[2], held;
 };
 
-// Frames as they came take the fast path, or all of the full nodes; others are half way through those. So that
-// none overtakes another of its session, one behind such of the other kind waits for the next walk, and so do
-// those behind it.
+// Received frames take the fast path or all full nodes; other packets are half way through these. To keep a session's
+// order, a packet behind one of the other kind waits for the next walk, and so do those behind it.
 static uint32_t keep_in_order(struct worker *w, struct resumed *r, struct rte_mbuf **pkts, uint32_t count)
 {
 	uint32_t kept = 0;
@@ -398,7 +397,7 @@ int control_inject(uint32_t worker, const char *node, struct rte_mbuf *m)
 	return 1;
 }
 
-// All that waits for worker `to`, in order; what does not fit into its inbox is dropped.
+// Sends all waiting packets to worker `to`, in order; those beyond its inbox's room are dropped.
 static void give(struct worker *w, uint32_t to)
 {
 	struct worker *owner = worker_get(to);

@@ -30,7 +30,6 @@ static struct {
 		uint32_t bits, count; // count: held or staged objects
 	} table[API_KIND_COUNT];
 	uint32_t count; // in all tables
-	// the open transaction
 	int open, committing;
 	struct object_change *change;
 	struct object **object; // of change[i]; an object that is being created is not in the table's count yet
@@ -41,7 +40,6 @@ static struct {
 
 struct object_totals object_totals;
 
-// The order of a key (api_list).
 static uint64_t order_of(const char *key)
 {
 	uint64_t x = fnv1a(FNV_START, key, strnlen(key, API_NAME));
@@ -82,7 +80,7 @@ static int grow(struct table *t)
 	return 0;
 }
 
-// The change of the object in the open transaction, once it is being committed; until then nobody sees it.
+// The object's change in a transaction that is being committed; an open one stays invisible.
 static const struct object_change *changing(const struct object *o)
 {
 	return store.committing && o->change != 0 ? &store.change[o->change - 1] : NULL;
@@ -470,7 +468,7 @@ static int stage_all(const uint32_t *sorted, struct progress *p)
 	return 0;
 }
 
-// 1 when the objects of a kind must be asked one by one whether they can live with this change.
+// 1 when each object of a kind must be asked whether it accepts this change.
 static int must_ask(const struct object_change *c, const struct object *o, uint32_t kind)
 {
 	const struct object_ops *ops = store.ops[kind];
@@ -497,8 +495,8 @@ static int verify_kind(uint32_t kind)
 	return 0;
 }
 
-// Nothing is scanned for a deletion of what nobody can depend on: sessions come and go by the thousand each second,
-// among millions.
+// Sessions come and go by the thousand per second among millions: a deletion scans nothing when the object can have no
+// users.
 static int verify_rest(void)
 {
 	uint32_t asked = 0; // bit per kind

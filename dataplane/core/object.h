@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The object store: what the control plane wants, by (kind, key), and the transactions that change it.
+// The object store: the control plane's intent by (kind, key), and the transactions that change it.
 //
 // A module that owns a kind registers an object_ops. All calls come from the control thread. A commit runs
-//   stage() for every change (validate, build beside the old; may fail): deletions first, highest kind first; then the
-//   rest, lowest kind first
-//   commit() for every change in the same order (cannot fail; publishes; workers see it at once or at their next walk)
+//   stage() for every change: validates and builds beside the old; may fail. Deletions first, highest kind first; then
+//   the rest, lowest kind first
+//   commit() for every change in the same order: publishes; cannot fail. Workers see it at once or at their next walk
 // and after an RCU grace period release() with what commit() replaced. On any failure discard() undoes each stage() in
-// reverse order. A deletion may only unpublish in commit(): others still refer to the object until release().
+// reverse order. The commit() of a deletion may only unpublish: others refer to the object until release().
 #ifndef CORE_OBJECT_H
 #define CORE_OBJECT_H
 
@@ -28,7 +28,7 @@ struct object_change {
 };
 
 void object_ops_register(const struct object_ops *ops); // from constructors
-// Runs when a commit begins; when all of it but ports is in force. NULL: nothing. From constructors, one of each.
+// Run when a commit begins, and when all of it but ports is in force. NULL: nothing. From constructors, one of each.
 void object_commit_watch(void (*begins)(void), void (*settles)(void));
 #define OBJECT_REGISTER(var)                                                                                           \
 	RTE_INIT(object_register_##var)                                                                                \
@@ -36,17 +36,17 @@ void object_commit_watch(void (*begins)(void), void (*settles)(void));
 		object_ops_register(&(var));                                                                           \
 	}
 
-// The body of an object as it will be after the open transaction (staged changes seen), or NULL. Of a kind that is
-// held packed: a copy, good until the fourth call from now.
+// The object's body after the open transaction (staged changes seen), or NULL. For packed kinds a copy, valid until the
+// fourth call from now.
 const void *object_find(uint32_t kind, const char *key, uint32_t *length);
 int object_is_there(uint32_t kind, const char *key); // the same, without the body
 // 1 when the open transaction changes or deletes the object.
 int object_changing(uint32_t kind, const char *key);
-// One user more or less of an object; at the end of stage(), and taken back in discard(): so the count is that after
-// the open transaction. Nothing for an empty key.
+// Counts a user of an object, up or down; at the end of stage(), and undone in discard(): the count is that after the
+// open transaction. An empty key does nothing.
 void object_use(uint32_t kind, const char *key, int difference);
-// Stages and commits an object as it is once more: something that it is made from, and that is no object, has
-// changed. A transaction of its own. Returns 0 or an errno; EBUSY while a transaction is open.
+// Stages and commits an object again, because a source of it that is no object has changed. A transaction of its own.
+// Returns 0 or an errno; EBUSY while a transaction is open.
 int object_refresh(uint32_t kind, const char *key);
 // Calls fn for every held object of a kind, as it will be after the open transaction. Stops when fn returns non-zero.
 int object_each(uint32_t kind, int (*fn)(const char *key, const void *body, uint32_t length, void *arg), void *arg);
@@ -63,8 +63,8 @@ int object_put_parts(const struct api_object_head *head, struct part_reader *r);
 int object_delete(const struct api_object_head *head);
 void object_commit(struct api_status *status);
 void object_abort(void);
-// Calls fn for what is held from the order `from` on, ascending, to the end of its bucket or of l's range. Returns
-// where the next bucket begins; 0: that was all, or *room, which counts down, left something out, which sets *more.
+// Calls fn for objects from the order `from` on, ascending, to the end of its bucket or of l's range. Returns where the
+// next bucket begins; 0: the end. *room counts down; objects beyond it set *more.
 uint64_t object_list(const struct api_list *l, uint64_t from, uint32_t *room, int *more,
 	void (*fn)(const struct api_digest *d, void *arg), void *arg);
 

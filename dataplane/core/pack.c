@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairs of counts, each followed by bytes: so many zeros, so many bytes that stand as they are.
+// Pairs of counts, each followed by bytes: so many zeros, so many literal bytes.
 #include "core/pack.h"
 #include <string.h>
 

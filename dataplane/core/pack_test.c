@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever is packed comes out again, within the room that was promised.
+// Packed bytes unpack unchanged, within the promised room.
 // clang-format off
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packet metadata: 64 bytes in the mbuf's private area, one cache line, always right behind struct rte_mbuf.
 //
-// The head lives from port-rx to port-tx. The view area holds one of the typed views that modules declare
-// (PACKET_VIEW); each says which node writes it and until where it is valid. A packet belongs to one worker (or the
-// control thread) at a time.
+// The head is valid from port-rx to port-tx. The view area holds one of the typed views that modules declare
+// (PACKET_VIEW); each names its writer and its lifetime. A packet belongs to one worker (or the control thread) at a
+// time.
 #ifndef CORE_PACKET_H
 #define CORE_PACKET_H
 
@@ -36,14 +36,14 @@ struct packet {
 	uint8_t protocol; // transport protocol (after IPv6 extension headers)
 	uint8_t fragment; // IP_FRAGMENT_* (wire/ip.h) of the packet at l3; 0: whole
 	uint16_t trace; // with `traced`: the rest of its number
-	uint32_t length; // bytes of the IP packet at l3, as its header says (checked against the frame)
+	uint32_t length; // bytes of the IP packet at l3, by its header (checked against the frame)
 	uint32_t interface; // index of struct interface it came in on, or UINT32_MAX
 	// The eight bytes that port-rx writes at once.
 	uint16_t instance; // index of struct instance, UINT16_MAX: none; written by the nodes that lead to a session
 	uint8_t rpf; // API_INTERFACE_RPF_* of its interface; from core-input to ip-input
 	uint8_t translated; // PACKET_…_TRANSLATED of the IP header at l3, by `instance`; 0 from port-rx
 	uint8_t hops : 3; // times that the routing nodes gave it back to the graph; 0 from port-rx
-	uint8_t handed : 1; // handed over as it came: its new worker decides; 0 from port-rx
+	uint8_t handed : 1; // handed over unprocessed: its new worker decides; 0 from port-rx
 	uint8_t by : 4; // the worker that punted it; with `handed`, that took the other one for the owner
 	uint8_t shaped; // 1 + index of the port whose scheduler has a pipe for it (the node that encapsulates); 0: none
 	uint8_t vrf; // of its interface, then of the instance or path that it leaves by; 0 from port-rx
@@ -74,7 +74,7 @@ static inline bool packet_own_buffers(const struct rte_mbuf *m)
 	return true;
 }
 
-// Cuts off what follows byte `end` (Ethernet padding). 0 when it is more than the last segment holds.
+// Cuts off the bytes behind `end` (Ethernet padding). 0 when the last segment holds fewer.
 static inline int packet_trim(struct rte_mbuf *m, uint32_t end)
 {
 	uint32_t excess = rte_pktmbuf_pkt_len(m) - end;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The PORT object, the port table, and who polls which receive queue.
+// The PORT object, the port table, and the workers' receive queues.
 #include "core/port.h"
 #include "core/module.h"
 #include "core/object.h"
@@ -322,7 +322,7 @@ static void port_row(struct stats_sink *s, struct port *p)
 	stats_row(s, &row, sizeof(row));
 }
 
-// A step each: a device may take its time to say what it counted.
+// One step each: a device may be slow to report its counters.
 static uint64_t port_rows(struct stats_sink *s, const char *key, uint64_t place)
 {
 	struct port *p = place < MAX_PORTS ? port_table[place] : NULL;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A port: a place where frames enter and leave the graph, behind one small interface for all drivers.
+// A port: where frames enter and leave the graph, with one small interface for all drivers.
 //
-// The control thread makes a port before it publishes it, and frees it a grace period after it took it away; workers
-// call rx and tx with their own queue number, so a driver needs no lock. Counters are per worker and added up by the
-// control thread.
+// The control thread makes a port, then publishes it; it withdraws it and frees it after a grace period. Workers call
+// rx and tx with their own queue number, so a driver needs no lock. Counters are per worker; the control thread adds
+// them up.
 #ifndef CORE_PORT_H
 #define CORE_PORT_H
 
@@ -52,12 +52,12 @@ struct port_driver {
 	int (*link)(struct port *p);
 	// Control thread: counters that only the device has. May be NULL.
 	void (*stats)(struct port *p, struct api_port_row *row);
-	// Control thread: how often the device found no buffer since it was opened. NULL: rx tells with
+	// Control thread: how often the device found no buffer since it was opened. NULL: rx reports it by
 	// port_no_buffer().
 	uint64_t (*no_buffer)(struct port *p);
 };
 
-// What of the sessions is the device's (modules/offload). Written by the control thread.
+// The device's part of the sessions (modules/offload). Written by the control thread.
 struct port_offload {
 	uint8_t level; // enum api_offload, in force; workers
 	uint8_t asked; // the device was
@@ -92,9 +92,10 @@ struct port {
 // are no part of the sum of packets; show drop names them receive-no-buffer.
 void port_no_buffer(struct port *p, struct worker *w, uint64_t frames);
 
-// fn is told of a port that is no worker's any more, and about to be closed. From a constructor; one.
+// fn is called for a port that no worker uses any more and that is about to be closed. From a constructor; one
+// function.
 void port_closing_watch(void (*fn)(struct port *p));
-void port_closing(struct port *p); // tells it
+void port_closing(struct port *p); // calls that function
 void port_driver_register(const struct port_driver *d); // from constructors
 // The node that gets the frames of ports of this role. From constructors; without one for each role the engine does
 // not start.

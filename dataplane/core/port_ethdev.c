@@ -73,8 +73,8 @@ static void ethdev_port_close(struct port *p)
 	rte_free(e);
 }
 
-// Chained packets become one segment for devices that take no chains (net_af_packet). What cannot is moved behind the
-// others: the caller gets it back as not sent.
+// Chained packets become one segment for devices without chains (net_af_packet). Packets that cannot are moved behind
+// the others; the caller gets them back as not sent.
 static uint16_t linearise(struct rte_mbuf **pkts, uint16_t n)
 {
 	uint16_t good = 0;
@@ -87,7 +87,7 @@ static uint16_t linearise(struct rte_mbuf **pkts, uint16_t n)
 	return good;
 }
 
-// Packets in buffers of other processes are copied for cards. What cannot is moved behind, as above.
+// Packets in other processes' buffers are copied for cards. Those that cannot be are moved behind, as above.
 static uint16_t own(struct rte_mbuf **pkts, uint16_t n)
 {
 	uint16_t good = 0;

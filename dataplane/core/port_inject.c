@@ -21,7 +21,7 @@ static int inject_open(struct port *p, const struct api_port *want)
 	if (p->private == NULL)
 		return object_error(ENOMEM, "no memory for port %s", p->name);
 	p->rx_queues = p->tx_queues = 1;
-	// A replay gives the same result every time, so a port without a configured address gets a fixed one.
+	// A replay's result must be the same every time, so a port without a configured address gets a fixed one.
 	p->mac = (struct rte_ether_addr){{0x02, 0, 0, 0, 0x99, (uint8_t)p->index}};
 	mac_given(&p->mac, want->mac);
 	p->up = 1;

@@ -14,7 +14,7 @@ typedef void (*inject_output_fn)(struct port *p, struct rte_mbuf *m, void *arg);
 
 // Copies a frame (without FCS) into the port's receive queue. Returns 0, EINVAL, ENOBUFS (queue full) or ENOMEM.
 int inject_packet(struct port *p, const void *frame, uint32_t length);
-// Takes the link away, or gives it back. Returns 0, or EINVAL when the port is not of this driver.
+// Sets the link up or down. Returns 0, or EINVAL when the port is not of this driver.
 int inject_link(struct port *p, int up);
 // Returns 0, or EINVAL when the port is not of this driver.
 int inject_on_output(struct port *p, inject_output_fn fn, void *arg);

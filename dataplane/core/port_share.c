@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Port driver `share`: a link to another program of ours on this machine that takes buffers in place of copies
-// (lib/share). One receive queue; workers send under its lock.
+// Port driver `share`: a link without copies to another program of ours on this machine (lib/share). One receive queue;
+// workers send under its lock.
 #include "core/ethdev.h"
 #include "core/module.h"
 #include "core/packet.h"
@@ -11,18 +11,18 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LENT 8192 // buffers of the process; what is not in one is copied into one
+#define LENT 8192 // buffers of the process; other packets are copied into one
 #define RING 1024 // preset of queue_size
 #define L2_ROOM 26 // Ethernet, two tags and FCS
 #define POLL_MS 5
 
-// Made with the first port, for good: others may still have buffers when the last port is gone.
+// Made with the first port and kept: others may have buffers after the last port is gone.
 static struct share *ours;
 
 struct share_port {
 	struct share_link *link;
-	uint64_t no_buffer; // told to port_no_buffer()
-	bool up; // told to the worker
+	uint64_t no_buffer; // reported by port_no_buffer()
+	bool up; // state at the last poll
 };
 
 // "socket=PATH[,role=server|client]"

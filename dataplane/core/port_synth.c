@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Port driver `synth`: packets made and checked inside the graph, for cost measurements. Object kind SYNTH: a stream.
 //
-// A stream enters at one port and must leave at another. Headers of streams with few flows are made once and copied,
-// those of many are computed: that costs 10 ticks more than a copy from L2, and less than one from behind it. The flow
-// of each packet is random, so tables are hit in random order. One packet in `check_every` has a patterned payload and
-// is compared byte by byte on its way out. A packet carries its stream in mbuf.vlan_tci_outer and "compare me" as a
-// dynamic mbuf flag: the gateway touches neither, since it handles tags in software.
-//   written by: the control thread (stream, published with release); a stream's workers by themselves
+// A stream enters at one port and must leave at another. Few flows: headers are made once and copied. Many flows:
+// headers are computed, which costs 10 ticks more than a copy from L2 and less than one from memory. Flows are chosen
+// at random, so tables are hit in random order. One packet in `check_every` has a patterned payload and is compared
+// byte by byte when it leaves. A packet carries its stream in mbuf.vlan_tci_outer and "compare me" as a dynamic mbuf
+// flag. The gateway handles tags in software and touches neither.
+//
+//   written by: the control thread (stream, published with release); each worker its own streams
 #include "core/ethdev.h"
 #include "core/object.h"
 #include "core/packet.h"
@@ -59,7 +60,7 @@ struct pattern {
 
 struct synth_port {
 	struct pattern *pattern; // published; NULL or one of `room`
-	struct pattern room[2]; // a commit ends with a grace period: then nobody reads the other one
+	struct pattern room[2]; // a commit ends with a grace period: then the other one has no reader
 	struct {
 		uint32_t at; // place in the pattern
 	} cache_aligned cursor[API_MAX_WORKERS]; // each its worker's
@@ -72,7 +73,7 @@ static struct {
 	uint64_t rearm; // first fields of a fresh mbuf
 } streams;
 
-// A counter and a mix (wyrand): unlike a shift register, the next number does not wait for the last one's.
+// A counter and a mix (wyrand): unlike a shift register, a number does not depend on its predecessor.
 static inline uint32_t next_random(struct stream_worker *l)
 {
 	l->random += 0xa0761d6478bd642full;
@@ -118,7 +119,7 @@ static inline int may_send(const struct stream *s, struct stream_worker *l, cons
 	return 1;
 }
 
-// Headers in the table are padded to whole cache lines, and so is what is copied: the room behind a header is payload.
+// Table headers are padded to whole cache lines and copied whole: the room behind a header is payload.
 static inline void copy_lines(uint8_t *to, const uint8_t *from, uint32_t bytes)
 {
 	for (uint32_t at = 0; at < bytes; at += 64)
@@ -224,7 +225,7 @@ static void keep_wrong(struct stream *s, const uint8_t *frame, uint32_t length, 
 
 static int frame_differs(const struct stream *s, const struct port *entered, const uint8_t *frame, uint32_t length)
 {
-	// Cross-connected ports do no gateway work: what leaves is what entered.
+	// Cross-connected ports do no gateway work: output equals input.
 	const struct synth_template *t = entered != NULL && entered->xconnect != PORT_NONE ? &s->in : &s->out;
 	uint32_t payload = s->want.size[0] - s->in.want.length;
 	struct synth_tag tag;
@@ -257,7 +258,7 @@ static void check(struct stream *s, struct stream_worker *l, struct port *p, str
 	}
 }
 
-// As a NIC driver's transmit path with MBUF_FAST_FREE where it may: one segment, one owner, our pool.
+// Like a NIC driver's transmit path with MBUF_FAST_FREE: one segment, one owner, our pool.
 static inline void give_back(struct rte_mempool *pool, struct rte_mbuf **pkts, uint16_t n)
 {
 	uint16_t plain = 0;
@@ -502,7 +503,7 @@ static int stream_verify(const char *key, const void *body, uint32_t length)
 	return stream_check(key, body);
 }
 
-// Only ports are asked about: sessions come and go beside streams by the thousand.
+// Only ports are counted: sessions come and go by the thousand beside streams.
 static int counts(uint32_t kind)
 {
 	return kind != API_PORT;

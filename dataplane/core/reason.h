@@ -9,8 +9,8 @@
 enum reason_kind { REASON_DROP, REASON_PUNT };
 enum reason_control { CONTROL_NONE, CONTROL_PROTOCOL, CONTROL_NEIGHBOUR };
 
-// A named reason. `name` is the label of metrics and JSON ("ip-length"), never reused for another meaning; `text` is
-// for the operator: "what happened. What to look at" (scripts/reasons.py). id is given at start-up.
+// A named reason. `name` is the label of metrics and JSON ("ip-length") and keeps its meaning. `text` is for the
+// operator: "what happened. What to look at" (scripts/reasons.py). id is assigned at start-up.
 struct reason {
 	const char *name;
 	const char *text;

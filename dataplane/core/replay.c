@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `isthmus-dp replay`: capture files in, capture files out, through the same graph. No threads, no root, no huge
-// pages, and the captures' own clock, so the same input gives the same output every time.
+// `isthmus-dp replay`: capture files in, capture files out, through the same graph. No threads, root or huge pages. The
+// captures are the clock, so the same input gives the same output.
 #include "core/replay.h"
 #include "core/contract.h"
 #include "core/eal.h"
@@ -93,7 +93,7 @@ static int state_reply(
 	return 0;
 }
 
-// Devices become memory queues, everything else is as in the daemon. The port is in the sizes of who wrote the file.
+// Devices become memory queues, all else is as in the daemon. The port has its writer's sizes.
 static void adapt(const struct api_header *h, uint8_t *body)
 {
 	struct part_reader r = {.at = body, .left = h->length};
@@ -123,7 +123,7 @@ static int load_message(FILE *f, const char *name, struct reply_sink *sink)
 		LOG(ERR, "%s is not a state file\n", name);
 		return -1;
 	}
-	// Exactly as long as the message: who reads past its end is caught by the sanitizers.
+	// Exactly as long as the message: sanitizers catch reads past its end.
 	uint8_t *body = n == sizeof(h) ? malloc(h.length ? h.length : 1) : NULL;
 	if (body == NULL || fread(body, 1, h.length, f) != h.length) {
 		LOG(ERR, "%s ends in the middle of a message\n", name);
@@ -163,8 +163,8 @@ static void next_packet(struct capture *c)
 	c->head = NULL;
 }
 
-// The in files were opened with nanosecond precision: tv_usec holds nanoseconds. Nobody has checked either part; the
-// year 2106 is late enough, and differences of stamps fit into 64 bits with a sign.
+// The input files were opened with nanosecond precision: tv_usec holds nanoseconds. Neither part was checked. Seconds
+// are valid until 2106; differences of stamps fit into 64 bits with a sign.
 static uint64_t stamp_ns(const struct capture *c)
 {
 	int64_t s = c->head->ts.tv_sec, ns = c->head->ts.tv_usec;
@@ -287,7 +287,7 @@ static struct capture *earliest(void)
 	return first;
 }
 
-// Moves our clock to `ns`, in steps while packets are held, so that shaped traffic leaves when its time comes.
+// Moves our clock to `ns`, in steps while packets are held, so that shaped traffic leaves on time.
 static void advance_to(uint64_t ns)
 {
 	const uint64_t step = NS_PER_S / STEPS_PER_SECOND, hz = rte_get_tsc_hz();
@@ -319,7 +319,7 @@ static void wait_until(uint64_t stamp)
 		replay.epoch_ns += (uint64_t)(ahead - MAX_PAUSE_NS);
 }
 
-// The next packet to its port, or to the count of what is left out.
+// Gives the next packet to its port, or counts it as left out.
 static void give(const struct capture *c)
 {
 	int error = c->head->caplen < c->head->len ? EMSGSIZE

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of `isthmus-dp replay`: a state and captures from open files, through the graph, by the captures' own
-// clock. One thread, which also walks the graph; the engine is in no-thread mode. Reasons of failures go to the log.
+// The parts of `isthmus-dp replay`: a state and captures from open files, through the graph, by the captures' clock.
+// One thread, which also walks the graph; the engine has no threads. Reasons of failures go to the log.
 #ifndef CORE_REPLAY_H
 #define CORE_REPLAY_H
 
@@ -16,17 +16,17 @@
 // or no engine runs afterwards; transactions before that stay applied.
 int replay_load_state(FILE *f, const char *name);
 
-// Adds a capture to be replayed into a port, or one to be written with what leaves by a port. `name` is for the log
-// and must live until replay_close. Takes f over, on failure too. Returns 0 or -1.
+// Adds a capture to replay into a port, or a capture to write from a port's output. `name` is for the log and must live
+// until replay_close. Owns f, on failure too. Returns 0 or -1.
 int replay_input(const char *port, const char *name, FILE *f);
 int replay_output(const char *port, const char *name, FILE *f);
 
-// Replays the inputs in the order of their time stamps, until nothing is held any more or a minute after the last
-// packet. A packet stamped earlier than the one before it in its file comes at once; of a pause longer than an hour
-// the gateway sees an hour, while the stamps of the output go on with those of the input. Small steps of the clock,
-// taken while the gateway holds packets, are limited to `steps` in all and to a minute of each pause.
+// Replays the inputs in the order of their time stamps, until the gateway holds nothing or a minute after the last
+// packet. A packet stamped earlier than its predecessor in the file enters at once. A pause longer than an hour is an
+// hour for the gateway; output stamps follow those of the input. While the gateway holds packets, the clock takes small
+// steps: at most `steps` in all and a minute of each pause.
 void replay_run(uint32_t steps);
-int replay_close(void); // closes and forgets all captures; -1: one of what left could not be written
+int replay_close(void); // closes and forgets all captures; -1: some output could not be written
 
 int replay_main(int argc, char **argv); // the command
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replies to requests, and those of many rows, which are made as their client reads them.
+// Replies to requests, and replies of many rows, made as their client reads them.
 #ifndef CORE_REPLY_H
 #define CORE_REPLY_H
 
 #include "isthmus_api.h"
 
-// Writes rows of one table from a place on, at first 0, each with stats_row; returns the next place, 0: that was all.
-// A call is a bounded step: between two of them packets, timers and other clients have their turn, and the table may
-// change. What is there throughout is given once. `key` may be empty.
+// Writes rows of one table from a place on (first 0), each with stats_row; returns the next place, 0 at the end. A call
+// is a bounded step: in between, packets, timers and other clients have their turn, and the table may change. Rows that
+// exist throughout are given once. `key` may be empty.
 struct stats_sink;
 typedef uint64_t (*stats_fn)(struct stats_sink *s, const char *key, uint64_t place);
 void stats_row(struct stats_sink *s, const void *row, uint32_t length);
@@ -23,11 +23,11 @@ static inline uint64_t stats_next(uint64_t place, uint64_t places)
 
 // Where replies go: a client of the socket, or replay's state file.
 struct reply_sink {
-	// Sends one reply, a part, or keeps a copy: it never waits. Returns 0, or -1 when the client is gone.
+	// Sends one reply, a part, or keeps a copy; never waits. Returns 0, or -1 when the client is gone.
 	int (*send)(
 		struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows);
-	// The same without waiting: 1 when the client has not read enough yet (nothing was sent). Behind `part` come
-	// h->length bytes less its own: its rows, and what further parts there are. NULL: cannot subscribe.
+	// The same without waiting: 1 when the client has not read enough yet (nothing was sent). h->length less its
+	// own bytes follow `part`: rows and further parts. NULL: cannot subscribe.
 	int (*offer)(
 		struct reply_sink *s, const struct api_header *h, const struct api_part_head *part, const void *rows);
 	uint32_t owner; // identifies the client: a transaction belongs to it
@@ -47,17 +47,17 @@ void reply_refusal(struct reply_sink *to, const struct api_header *request, int 
 
 // An answer without end, which one client has.
 struct reply_stream {
-	struct reply_sink *to; // NULL: nobody
+	struct reply_sink *to; // NULL: no reader
 	struct api_header request;
 };
 // As offer(): behind `part` come `length` bytes.
 int stream_offer(struct reply_stream *s, const struct api_part_head *part, const void *rest, uint64_t length);
-// `to` has it from now on; who had it before is told `text`.
+// `to` becomes the reader; the former reader gets `text`.
 void stream_take(struct reply_stream *s, struct reply_sink *to, const struct api_header *request, const char *text);
 int stream_gone(struct reply_stream *s, uint32_t owner); // 1: it was this client's, who is gone
 
-// A reply of many rows. request_continue() takes steps as long as the client reads, and so does the memory of the reply
-// stay at one message, whatever the table has.
+// A reply of many rows. request_continue() takes steps while the client reads, so the reply takes one message's memory,
+// however large the table is.
 struct stats_sink {
 	struct reply_sink *to;
 	struct api_header request;
@@ -96,7 +96,7 @@ struct stats_sink {
 // Returns NULL after reply_error(). With its step and end set it is begun; rows_send() is for end().
 struct stats_sink *rows_open(struct reply_sink *to, const struct api_header *h, uint16_t part, uint32_t row_length);
 void rows_send(struct stats_sink *s, uint16_t flags);
-// Of a reply that is under way: goes on until a message was sent or time is up (control_now_ns()).
+// Continues a reply until a message was sent or time is up (control_now_ns()).
 void request_continue(struct reply_sink *sink, uint64_t until_ns);
 void request_forget(struct reply_sink *sink, int all_taken); // ends it; all_taken: nothing sent waits for the client
 stats_fn stats_table(uint32_t table, uint32_t *row_length); // NULL: there is none

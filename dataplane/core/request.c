@@ -66,7 +66,7 @@ static const struct api_hello *our_hello(void)
 	return &me;
 }
 
-// What a peer says of itself that we do not know is no order: the tail of HELLO and of a layout is not looked at.
+// Unknown fields of a peer's HELLO and layouts are no orders: the tail is ignored.
 static void read_known(const struct part *p, uint32_t row, void *to, uint32_t size)
 {
 	memset(to, 0, size);
@@ -173,7 +173,7 @@ static void change(struct reply_sink *sink, const struct api_header *h, const vo
 	}
 }
 
-// Rows of reports before the status. What the client does not get any more becomes events: it is charged for.
+// Rows of reports before the status. Undelivered ones become events, because they are charged for.
 static uint64_t usage_step(struct stats_sink *s)
 {
 	const uint32_t most = REPLY_BYTES / sizeof(struct api_usage);

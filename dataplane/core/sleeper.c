@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sleeping in ppoll(), with an eventfd for those who wake.
+// Sleeping in ppoll(), with an eventfd for wake-ups.
 #include "core/sleeper.h"
 #include <sys/eventfd.h>
 #include <time.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a thread without work sleeps until a descriptor can be read, another thread has something for it, or time is up.
 //
-//   the sleeper:  sleeper_listen(); look once more at all that others may give; sleeper_sleep(); look again
-//   the others:   give; sleeper_wake()
-//   safe because: both sides have a full fence between what they write and what they read, so that either the sleeper
-//                 sees what was given, or the giver sees that it listens.
+//   the sleeper:  sleeper_listen(); look for work once more; sleeper_sleep(); look again
+//   the others:   give work; sleeper_wake()
+//   safe because: both sides have a full fence between their write and their read. Either the sleeper sees the work,
+//                 or the giver sees that it listens.
 #ifndef CORE_SLEEPER_H
 #define CORE_SLEEPER_H
 
@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 struct sleeper {
-	uint32_t listening; // 1: who gives something must wake it; the first who does clears it
+	uint32_t listening; // 1: a giver must wake it; the first to do so clears it
 	int event; // eventfd
 } cache_aligned;
 
@@ -32,14 +32,13 @@ static inline void sleeper_listen(struct sleeper *s)
 	__atomic_store_n(&s->listening, 1, __ATOMIC_SEQ_CST);
 }
 
-// It has work: nobody need wake it.
 static inline void sleeper_up(struct sleeper *s)
 {
 	__atomic_store_n(&s->listening, 0, __ATOMIC_RELAXED);
 }
 
-// Of the thread itself, which listens. fds[0] is filled here, the others (n in all) are the caller's. It listens still
-// when nobody woke it.
+// Called by the thread itself after sleeper_listen(). Fills fds[0]; the caller fills the other n - 1. It goes on
+// listening if it was not woken.
 void sleeper_sleep(struct sleeper *s, struct pollfd *fds, uint32_t n, uint64_t ns);
 
 void sleeper_ring(struct sleeper *s);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ends a sleep: a descriptor, a giver, time; and that no gift is missed. A sleep that should end by something
-// else than time is an hour long: the test would run out of time.
+// Ends of a sleep: a descriptor, a giver, time; no gift is missed. A sleep that should end by another cause than time
+// is an hour long, so a fault times out.
 #include "core/sleeper.h"
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control socket: a Unix stream socket, a few clients, all on the control thread, which waits for none of them.
 //
-// All clients together get VISIT_NS a visit, in turn; what is left goes on in the next one. What a client does not read
-// stays in its `out`. Until it has read, none of its requests is taken, and no rows are made for it. A client that
-// keeps us waiting in all for longer than a limit is closed, with what it had open, and counted.
+// All clients together get VISIT_NS a visit, in turn; the next visit continues. A client's unread replies stay in its
+// `out`. Until it has read them, none of its requests is taken and no rows are made for it. A client that exceeds a
+// time limit is closed, with all that it had open, and counted.
 #include "core/socket.h"
 #include "core/channel.h"
 #include "core/log.h"
@@ -24,13 +24,13 @@
 #include <unistd.h>
 
 #define MAX_CLIENTS 16
-#define MAX_STRANGERS 4 // of them without a HELLO that was accepted: the next one takes the place of the first
+#define MAX_STRANGERS 4 // of them without an accepted HELLO: the next one replaces the first
 #define STRANGER_BODY (64u << 10) // bytes of a message of theirs
 #define VISIT_NS 1000000ull // of all clients together
 #define READ_BYTES (64u << 10) // at once
 #define OUT_BYTES (64u << 10) // that wait for a client: it is asked nothing more
-// How long a client may keep us waiting in all: with a message that has begun, with a reply that it does not read,
-// with a transaction that blocks others', without a word of it and until its COMMIT.
+// Time limits of a client in all: for a message that has begun, an unread reply, a transaction that blocks others; for
+// silence within one and until its COMMIT.
 #define MESSAGE_NS (10ull * NS_PER_S)
 #define READER_NS (10ull * NS_PER_S)
 #define SILENT_TRANSACTION_NS (2ull * NS_PER_S)
@@ -42,7 +42,7 @@ struct client {
 	const char *ends; // why it is to be closed; empty: it closed
 	uint8_t *in; // from `at` on not dealt with
 	uint32_t at, used, room;
-	uint64_t awaited_ns; // since when its first message, or the rest of one, is awaited; 0: it may be silent
+	uint64_t awaited_ns; // start of the wait for its first message, or the rest of one; 0: it may be silent
 	uint64_t heard_ns; // when it last sent something
 	int drained; // in this visit: all that it sent was read
 	uint8_t *out; // what it has not read, from out_sent on
@@ -186,7 +186,7 @@ static void client_close(struct client *c)
 	*c = (struct client){.fd = -1};
 }
 
-// A free place. Of strangers there are few, and the one that has been one for longest goes.
+// A free place. Clients without HELLO have few; when these are used up, the oldest such client is closed.
 static struct client *find_place(void)
 {
 	struct client *place = NULL, *oldest = NULL;
@@ -231,7 +231,7 @@ static int may_ask(const struct client *c)
 	return c->ends == NULL && c->sink.rest == NULL && unread(c) < OUT_BYTES && !channel_holds(&c->sink);
 }
 
-// 1: a whole message waits. What is none ends the connection.
+// 1: a whole message waits. Anything else ends the connection.
 static int has_message(struct client *c, struct api_header *h)
 {
 	if (c->used - c->at < sizeof(*h))
@@ -263,7 +263,7 @@ static void handle_message(struct client *c, const struct api_header *h)
 	c->awaited_ns = 0;
 }
 
-// Room for `need` more bytes of input. A message is at most API_MAX_BODY; what held a long one goes with it.
+// Makes room for `need` more bytes of input. A message has at most API_MAX_BODY; a long one's buffer is freed with it.
 static int make_room(struct client *c, uint32_t need)
 {
 	if (c->at == c->used && c->room > 4 * READ_BYTES) {
@@ -288,7 +288,6 @@ static int make_room(struct client *c, uint32_t need)
 	return 0;
 }
 
-// Returns 1 when there was something.
 static int read_more(struct client *c)
 {
 	if (make_room(c, READ_BYTES) != 0) {
@@ -308,7 +307,7 @@ static int read_more(struct client *c)
 	return 1;
 }
 
-// Its reply goes on, then its messages, until time is up, or the client has to do something first.
+// Continues its reply, then its messages, until time is up or the client must act.
 static void serve(struct client *c, int readable, uint64_t until_ns)
 {
 	struct api_header h;
@@ -387,7 +386,7 @@ int socket_open(const char *path)
 
 enum { FD_SLEEPER, FD_LISTENER, FD_OTHER, FD_CLIENT, FDS = FD_CLIENT + MAX_CLIENTS };
 
-// One visit to all, each time another one first, so that time is up for none of them for ever.
+// Visits all clients, starting with another each time, so that no client always finds the time used up.
 static void visit(const struct pollfd *fds)
 {
 	uint64_t until = control_now_ns() + VISIT_NS;

@@ -5,12 +5,12 @@
 
 #include <stdint.h>
 
-// fn runs on the control thread when fd can be read; one descriptor (epoll(7) makes one of many). Negative: none.
+// fn runs on the control thread when fd can be read; one descriptor (epoll(7) combines several). Negative: none.
 void control_listen(int fd, void (*fn)(void));
 
 int socket_open(const char *path);
 void socket_poll(uint64_t timeout_ns); // sleeps, as long as nothing comes
 void socket_close(void);
-uint32_t socket_clients(uint64_t *closed); // now; those that were closed because of what they did, or turned away
+uint32_t socket_clients(uint64_t *closed); // now; closed: those closed for misbehaviour, or turned away
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the control thread is held while a client reads a table of a million rows, slowly or fast, and how long
-// another client's request takes meanwhile.
+// Time that the control thread is held while a client reads a table of a million rows, slowly or fast, and the latency
+// of another client's request.
 #include "core/engine.h"
 #include "testkit/testkit.h"
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control socket waits for nobody: clients that do not read, do not end what they begin, or are too many.
+// The control socket waits for no client: not for a silent, a slow or a surplus one.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include <rte_cycles.h>
 #include <stdlib.h>
 
-#define SESSIONS 8192u // two megabytes of rows, ten times what the kernel keeps for a client
+#define SESSIONS 8192u // two megabytes of rows, ten times the kernel's buffer for a client
 #define SECOND 1000000u
 
 static const uint8_t home[6] = {2, 0, 0, 0, 5, 1};
@@ -108,7 +108,7 @@ static void visits(int n)
 		socket_poll(0);
 }
 
-// A second each, with what one visit does.
+// A second each, including one visit's work.
 static void seconds(int n)
 {
 	while (n-- > 0) {
@@ -131,7 +131,7 @@ static void ask_list(int fd, uint32_t kind)
 	kit_ask(fd, API_LIST, API_PART_LIST, &l, sizeof(l));
 }
 
-// Reads one reply to its end. Returns its rows; *sum: of the numbers at `offset` of each, where its session has one.
+// Reads one reply to its end. Returns its rows; *sum: of the numbers at `offset` in rows with a session.
 static uint32_t read_rows(int fd, uint32_t name_at, uint64_t *sum)
 {
 	struct api_header h = {0};
@@ -189,7 +189,7 @@ static uint32_t commit(int fd)
 	return kit_status_of(fd).code;
 }
 
-// Three replies wait for their readers; others are served, with no time gone by, and then the three get all of it.
+// Three replies wait for their readers; others are served, without elapsed time, and then the three get all.
 static void others_go_on(void **state)
 {
 	int rows = kit_dial_hello(), rules = kit_dial_hello(), list = kit_dial_hello(), other = kit_dial_hello();
@@ -216,7 +216,7 @@ static void others_go_on(void **state)
 	kit_hang_up(rows), kit_hang_up(rules), kit_hang_up(list), kit_hang_up(other);
 }
 
-// A table that takes a tenth of a second is made a millisecond at a time, in which another one is answered.
+// A table of a tenth of a second is made a millisecond at a time, and another request is answered in between.
 static void rows_have_a_budget(void **state)
 {
 	int slow = kit_dial_hello(), other = kit_dial_hello(), turns = 0;
@@ -251,7 +251,7 @@ static void reader_is_closed(void **state)
 	close(fd);
 }
 
-// A reply is one thing that a client keeps us waiting with, however many pieces it takes it in.
+// The time limit is for a whole reply, however many pieces the client reads it in.
 static void trickling_reader_is_closed(void **state)
 {
 	int fd = kit_dial_hello(), turns = 0;
@@ -383,7 +383,7 @@ static void strangers(void **state)
 	kit_hang_up(friend);
 	for (int i = 0; i < 64; i++)
 		kit_hang_up(fd[i]);
-	// Those with a HELLO stay; who comes when they have all places is turned away.
+	// Those with a HELLO stay; a newcomer is turned away while they have all places.
 	before = closed();
 	for (int i = 0; i < 16; i++)
 		friends[i] = kit_dial_hello();
@@ -409,7 +409,8 @@ static void long_hello(void **state)
 	close(fd);
 }
 
-// A socket whose last close(2) would wait for an hour does not come, or without that. (This one here is not the last.)
+// A socket whose last close(2) would block for an hour arrives without SO_LINGER or not at all. (This one is not the
+// last.)
 static void lingering_descriptor(void **state)
 {
 	struct linger l = {.l_onoff = 1, .l_linger = 3600};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tells subscribers apart is inside: the TEID or the address behind it on core ports, the PPPoE session or the
-// VLANs on access ports. A hash of the outer IP header sends all of a gNB or a UPF to one queue.
+// Subscribers differ in inner fields: TEID or inner address on core ports, PPPoE session or VLANs on access ports. A
+// hash of the outer IP header sends all packets of a gNB or UPF to one queue.
 #include "core/steering.h"
 #include "isthmus_api.h"
 #include <rte_common.h>
@@ -50,7 +50,7 @@ static const struct rule access_rules[][RULES] = {
 		{{RTE_FLOW_ITEM_TYPE_ETH, RTE_FLOW_ITEM_TYPE_VLAN, RTE_FLOW_ITEM_TYPE_VLAN}, RTE_ETH_RSS_VLAN, 0}},
 };
 
-// A rule as it is handed over; what it points to is in it.
+// A rule with all that it points to.
 struct words {
 	struct rte_flow_attr attr;
 	struct rte_flow_item item[ITEMS];

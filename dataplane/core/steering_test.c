@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which steering a port gets, by what its device says: DPDK's net_null and net_ring, whose words this program changes.
+// Which steering a port gets by its device's capabilities: DPDK's net_null and net_ring, whose answers this program
+// changes.
 
 // clang-format off
 #include <setjmp.h>
@@ -16,7 +17,7 @@
 
 #define RULES 8
 
-// What the device says and is told, in place of DPDK's functions of those names.
+// The device's answers and settings, in place of DPDK's functions of the same names.
 static struct {
 	uint64_t offers; // hashes, beside its own
 	uint64_t hash; // that it was configured with
@@ -91,7 +92,7 @@ int rte_flow_destroy(uint16_t id, struct rte_flow *flow, struct rte_flow_error *
 	return 0;
 }
 
-// Opens a port of the device as it is now, closes it, and returns what its row says.
+// Opens a port of the present device, closes it, and returns its row's steering.
 static uint32_t steering_of(const char *driver, uint32_t role, uint32_t queues, uint32_t offload)
 {
 	struct api_port port = {.role = role, .mtu = 1500, .queues = queues, .offload = offload};
@@ -131,7 +132,7 @@ static void by_software(void **state)
 	assert_int_equal(steering_of("net_ring", API_ROLE_CORE, 0, 0), API_STEERING_SOFTWARE);
 	assert_int_equal(device.hash, 0);
 	assert_int_equal(steering_of("synth", API_ROLE_CORE, 0, 0), API_STEERING_SOFTWARE);
-	// One queue has nothing to spread, whatever the device can.
+	// One queue has nothing to spread, with any device.
 	device.offers = RTE_ETH_RSS_GTPU;
 	device.takes = UINT64_MAX;
 	assert_int_equal(steering_of("net_null", API_ROLE_CORE, 1, 0), API_STEERING_SOFTWARE);
@@ -197,7 +198,7 @@ static void by_rules(void **state)
 	assert_int_equal(device.priority, 2); // behind those of offload
 }
 
-// A device that takes fewer rules than it said keeps none.
+// A device that takes fewer rules than it promised keeps none.
 static void all_rules_or_none(void **state)
 {
 	device.takes = RTE_ETH_RSS_GTPU;

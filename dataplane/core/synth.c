@@ -34,7 +34,7 @@ const char *synth_template_check(const struct api_synth_template *t)
 
 #define NO_SUM 0xff // covers a field
 
-// What a header's words add up to besides fields and checksum. Returns 0 when the values of fields do not say the rest.
+// Sum of a header's words beside fields and checksum. Returns 0 when field values do not determine the rest.
 static int prepare_sum(struct synth_template *t, uint32_t index)
 {
 	struct synth_sum *s = &t->sum[index];
@@ -106,7 +106,7 @@ typedef uint64_t lanes __attribute__((vector_size(64)));
 #define LANES 8
 
 // Writes one field of many packets, the low `width` bytes of its values, most significant first, and adds them to the
-// packets' checksums. What is known of it is known to the compiler: a packet takes few instructions.
+// checksums. Its properties are compile-time constants: a packet takes few instructions.
 static __rte_always_inline void column(const struct synth_add *of, uint32_t width, int wraps, const uint32_t *number,
 	uint8_t *const *to, uint32_t packets, uint64_t *sum)
 {

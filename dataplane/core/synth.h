@@ -6,7 +6,6 @@
 #include "isthmus_api.h"
 #include <rte_reciprocal.h>
 
-// An ADD field, prepared.
 struct synth_add {
 	uint64_t base, mask; // its value in the template, host order; the bits of its width
 	uint32_t step, by_divide, by_modulo; // by_divide 0 or 1: no division; by_modulo 0: none
@@ -25,7 +24,6 @@ struct synth_sum {
 	uint8_t from_memory; // fields lie upon each other, or across the header's bounds
 };
 
-// A template with the arithmetic of its fields prepared.
 struct synth_template {
 	struct api_synth_template want;
 	struct synth_add add[API_SYNTH_FIELDS];
@@ -37,8 +35,8 @@ struct synth_template {
 const char *synth_template_check(const struct api_synth_template *t);
 void synth_template_prepare(struct synth_template *t, const struct api_synth_template *want);
 #define SYNTH_PACKETS 64 // at once
-// Writes the headers of flows (want.length bytes each), which have room for API_SYNTH_TEMPLATE: what is behind a header
-// in its last 64 bytes is written as well.
+// Writes the headers of flows (want.length bytes each) into rooms of API_SYNTH_TEMPLATE. The bytes behind a header in
+// its last 64 bytes are written too.
 void synth_template_fill(const struct synth_template *t, const uint32_t *flow, uint8_t *const *to, uint32_t packets);
 // Compares under the mask. Returns -1 when equal, else the offset of the first difference. `length` bytes are readable.
 int synth_template_differs(const struct synth_template *t, uint32_t flow, const uint8_t *frame, uint32_t length);

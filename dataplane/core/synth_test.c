@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Headers of synthetic streams against a naive reading of what their fields say (isthmus_api.h).
+// Headers of synthetic streams against a naive reading of their fields (isthmus_api.h).
 // clang-format off
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,7 +88,7 @@ static void same(const struct api_synth_template *want, uint32_t flow)
 	assert_int_equal(synth_template_differs(&t, flow, expected, at), at);
 }
 
-// Small numbers, large ones, and those next to the powers of two, where a division by multiplication would go wrong.
+// Small numbers, large ones, and neighbours of powers of two, where a division by multiplication could fail.
 static uint32_t number(uint64_t *seed)
 {
 	switch (draw(seed) % 4) {
@@ -122,7 +122,7 @@ static void random_field(struct api_synth_template *t, struct api_synth_field *f
 		f->divide = 1;
 }
 
-// Every length, every number of fields, which may lie upon each other.
+// Every length, every number of fields, also overlapping ones.
 static void random_templates(void **state)
 {
 	uint64_t seed = 88172645463325252ull;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traces on the control thread: they begin, are polled and end. A trace ends by itself: after its time, when it
-// followed as many packets as it was to, and when nobody polls it, so that a client that went away, or a control
-// plane, leaves nothing behind.
+// Traces on the control thread: begin, poll, end. A trace ends by itself: after its time, after its number of packets,
+// or without polls. So a client or control plane that goes away leaves nothing behind.
 #include "core/host_path.h"
 #include "core/module.h"
 #include "core/port.h"
@@ -121,8 +120,8 @@ static int prepare(void)
 	return 0;
 }
 
-// A node's function is one pointer, which the worker reads before each vector: it sees the one or the other, and both
-// do right.
+// A node's function is one pointer, read by the worker before each vector: it sees the old or the new one, and both are
+// correct.
 static void arm(int on)
 {
 	struct rte_node_register *const *list;
@@ -198,7 +197,7 @@ static void keep(struct trace *tr, const struct api_trace_row *row)
 		tr->queue[tr->queued++] = *row;
 }
 
-// Of the ring at most so many rows: those of trace k go to fn, others' to their queues. Returns how many there were.
+// Takes at most so many rows of the ring: trace k's go to fn, others' to their queues. Returns how many.
 static uint32_t take_rows(struct rte_ring *ring, uint32_t k, uint32_t most,
 	void (*fn)(void *arg, const struct api_trace_row *row), void *arg)
 {
@@ -350,7 +349,7 @@ static void describe(const struct trace *tr, uint32_t k, struct api_trace_state 
 	}
 }
 
-// Whoever began an entry before it saw the trace has ended its walk.
+// Walks that began an entry before they saw the trace are over.
 static int withdraw(const struct trace *tr)
 {
 	control_synchronize();
@@ -395,8 +394,8 @@ int trace_begin(const struct trace_order *o, struct api_trace_state *to)
 	control.trace[k] = tr;
 	control.running |= 1u << k;
 	__atomic_store_n(&traces_now[k], tr, __ATOMIC_RELEASE);
-	// Of sessions, and nothing but them: kept from the fast path, so that nobody looks at others' packets. First,
-	// so that none of their packets makes an entry that was taken.
+	// For sessions alone: their packets are kept from the fast path, and no other packet is examined. First step,
+	// so that their packets cannot make an entry that was withdrawn.
 	tr->away = o->want.keys != 0;
 	tell_workers(k, tr);
 	arm(1);
@@ -457,7 +456,7 @@ static int give_queued(struct trace *tr, struct stats_sink *to)
 	return 0;
 }
 
-// Places: the queue, then a ring each behind RING_PLACES rows, then what came into the queue meanwhile.
+// Places: the queue, then each ring behind RING_PLACES rows, then new rows of the queue.
 uint64_t trace_rows(uint32_t number, enum api_trace_end end, uint64_t place, struct stats_sink *to)
 {
 	uint64_t most = end == API_TRACE_RUNS ? TRACE_ROWS_OF_POLL : TRACE_ROWS;

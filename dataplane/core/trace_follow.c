@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands in for each node's function while something is traced: it looks for marked packets before the node sees
-// them, lets the node do its work, and looks where they went.
+// The function that replaces each node's own while a trace runs. It finds marked packets before the node sees them,
+// runs the node, and records where they went.
 //
-// A vector without marked packets costs a comparison: packets are marked behind port-rx, behind the fast path, or
-// came marked out of a source node (handover-rx, scheduler-tx), and only then has the walk any.
+// A vector without marked packets costs one comparison. Packets are marked behind port-rx or behind the fast path, or
+// leave a source node (handover-rx, scheduler-tx) marked.
 #include "core/port.h"
 #include "core/trace_inside.h"
 #include <rte_cycles.h>
@@ -22,7 +22,7 @@ void trace_mark(struct tracer *t, const struct worker *w, struct packet *pkt, ui
 	pkt->trace = (uint16_t)number;
 }
 
-// 1 when the trace follows a packet that it takes: one of `sample`, not above its rate, nor one too many.
+// 1 when the trace follows a packet that matches: one of `sample`, within its rate and its number.
 static int follows(struct tracer *t, const struct worker *w, struct trace *tr, uint32_t k)
 {
 	if (tr->want.sample > 1 && t->of[k].seen++ % tr->want.sample != 0)
@@ -100,7 +100,7 @@ static void enter(
 	trace_record(t, w, trace_number(pkt), by, &row);
 }
 
-// Those among n <= 64 frames that one of the traces may follow: bits.
+// Bits of those of n <= 64 frames that a trace may follow.
 static uint64_t candidates(uint8_t among, void *const *mbufs, uint32_t n)
 {
 	uint64_t may = 0;
@@ -170,7 +170,7 @@ static void step(struct tracer *t, struct worker *w, const struct trace_node *nt
 	trace_record(t, w, trace_number(pkt), pkt->traced, &row);
 }
 
-// Marked packets among what the node gave to its next nodes.
+// Finds marked packets in what the node enqueued to its next nodes.
 static void look_behind(struct tracer *t, struct worker *w, const struct trace_node *nt, const struct rte_node *node,
 	const uint16_t before[TRACE_EDGES], uint32_t ticks)
 {
@@ -239,8 +239,8 @@ static void put_behind(void **objs, uint32_t k, uint32_t n)
 	reverse(objs + n - k, k);
 }
 
-// Gives marked packets of a vector, and those behind them that may be of their flows, to the full nodes: none overtakes
-// another of its flow. Returns how many are left, in front.
+// Gives marked packets of a vector, and later ones that may be of their flows, to the full nodes, so that each flow
+// keeps its order. Returns how many remain, in front.
 static uint16_t leave(const struct tracer *t, const struct worker *w, const struct trace_node *nt,
 	struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
@@ -271,7 +271,7 @@ static uint16_t run_fast(struct tracer *t, struct worker *w, const struct trace_
 	uint16_t before[TRACE_EDGES] = {0}, from = full->idx;
 
 	note_edges(node, before);
-	// Now, since the node may give objs away; behind what it leaves itself, afterwards.
+	// Before the node, which may change objs; packets that leave() removed come afterwards.
 	uint16_t kept = leave(t, w, nt, graph, node, objs, n);
 	node->idx = kept;
 	if (kept > 0)
@@ -315,7 +315,7 @@ static void end(struct tracer *t, const struct worker *w, const struct rte_node 
 	trace_record(t, w, p->number, p->traced, &row);
 }
 
-// What the node itself would do to a hypothetical packet. The packet is consumed, or goes on.
+// Effect of the node on a hypothetical packet, which is consumed or goes on.
 static void foresee(struct tracer *t, struct worker *w, const struct trace_node *nt, struct rte_graph *graph,
 	struct rte_node *node, struct trace_packet *p)
 {
@@ -362,7 +362,8 @@ static void begin(struct tracer *t, struct worker *w, const struct trace_node *n
 		nt->stage->before(&p->text, w, m);
 }
 
-// Those of the vector that are marked. Hypothetical ones leave it where the node must not see them; how many are left.
+// Collects the vector's marked packets. Hypothetical ones are removed if the node must not see them; returns how many
+// remain.
 static uint16_t gather(struct tracer *t, struct worker *w, const struct trace_node *nt, struct rte_graph *graph,
 	struct rte_node *node, void **objs, uint16_t n)
 {
@@ -381,8 +382,8 @@ static uint16_t gather(struct tracer *t, struct worker *w, const struct trace_no
 		p->at = (uint16_t)(kept - 1);
 		if (!trace_is_hypothetical(m) || nt->stage->pure) {
 			if (nt->stage->end == TRACE_SENDS || nt->stage->end == TRACE_DROPS) {
-				// The frame may be gone behind the node, and so the end is told now; trace_dropped()
-				// says more.
+				// The frame may be freed behind the node, so the end is noted now; trace_dropped() adds
+				// to it.
 				end(t, w, node, p, 0, m);
 				p->went_on = 1;
 			}
@@ -407,8 +408,7 @@ static int is_handed_over(const struct worker *w, const struct rte_mbuf *m)
 	return 0;
 }
 
-// Packets that no trace followed, on their way to be dropped: of traces that ask for drops, those that the fast path
-// sent.
+// Untraced packets about to be dropped: for traces of drops, those that the fast path passed on.
 static void look_at_dropped(struct tracer *t, struct worker *w, const struct trace_node *nt,
 	const struct rte_node *node, void **objs, uint16_t n)
 {
@@ -419,7 +419,7 @@ static void look_at_dropped(struct tracer *t, struct worker *w, const struct tra
 			enter(t, w, objs[i], t->late, &at);
 }
 
-// Each marked packet begins a vector of its own, so that what is said of meters and queues is what the packet finds.
+// Each marked packet begins a vector of its own, so that reported meters and queues are those that it finds.
 static void run_pieces(struct tracer *t, struct worker *w, const struct trace_node *nt, struct rte_graph *graph,
 	struct rte_node *node, void **objs, uint16_t n)
 {

@@ -27,12 +27,11 @@ struct trace {
 	struct trace_filter *filter; // NULL: every packet
 	uint64_t followed; // atomic, workers add
 	uint64_t lost_before; // rows that the queue had no room for
-	// Rows that the control thread took from rings when another trace was polled.
+	// Rows taken from rings while another trace was polled.
 	struct api_trace_row *queue;
 	uint32_t queued, given; // given: rows of the queue that the poll under way has
 };
 
-// A packet on its way through one node.
 struct trace_packet {
 	struct rte_mbuf *m;
 	uint32_t number;
@@ -72,8 +71,8 @@ struct tracer {
 
 extern struct tracer *tracers; // API_MAX_WORKERS, and the control thread's; NULL until the first trace
 extern struct trace *traces_now[API_MAX_TRACES]; // published
-// Hypothetical packets on their way; atomic. As long as there are some, every node's function is replaced, whatever has
-// become of their traces: else a node would send, or count, what is none of the wire.
+// Hypothetical packets in flight; atomic. While there are some, every node's function stays replaced, even after their
+// traces: else nodes would send and count them.
 extern uint32_t trace_hypothetical;
 extern const struct trace_chooser *trace_chooser;
 
@@ -98,8 +97,8 @@ struct trace_order {
 };
 // Returns 0, or a positive errno after object_error().
 int trace_begin(const struct trace_order *o, struct api_trace_state *to);
-// A poll: notes it and says how the trace is, gives its rows step by step (stats_fn), at most TRACE_ROWS_OF_POLL of
-// each worker, the last time all, and says how it stands; one that has ended is forgotten. 0, or as above.
+// Polls: notes the poll, writes the trace's state, its rows in steps (stats_fn; at most TRACE_ROWS_OF_POLL of each
+// worker, all at the last poll), and the state again. An ended trace is then forgotten. Returns 0, or as above.
 #define TRACE_ROWS_OF_POLL 2048
 int trace_poll(const struct api_trace_poll *p, enum api_trace_end *end);
 uint64_t trace_rows(uint32_t number, enum api_trace_end end, uint64_t place, struct stats_sink *to);
@@ -109,7 +108,7 @@ int trace_polled(uint32_t number, enum api_trace_end end, struct api_trace_state
 void trace_mark(struct tracer *t, const struct worker *w, struct packet *pkt, uint8_t traces);
 uint16_t trace_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n);
 
-// One row, and up to `snap` bytes of a frame behind it where a trace wants it; what has no room is counted as lost.
+// One row, followed by up to `snap` bytes of a frame if a trace wants it; without room it is counted as lost.
 struct trace_row {
 	uint8_t what;
 	uint16_t outcome;

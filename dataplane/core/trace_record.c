@@ -40,7 +40,7 @@ static void put(struct tracer *t, const struct api_trace_row *row)
 		t->of[k].lost += row->traces >> k & 1;
 }
 
-// Of the traces that follow the packet: those that want what the row is, and how much of a frame.
+// The traces that follow the packet and want this kind of row, and how much of the frame.
 static uint8_t wanted_by(uint8_t traced, uint32_t flag, uint32_t *snap)
 {
 	uint8_t by = 0;

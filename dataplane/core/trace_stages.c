@@ -21,7 +21,7 @@ static void say_port(struct trace_text *to, struct worker *w, struct rte_mbuf *m
 		trace_say(to, "%u bytes on %s", rte_pktmbuf_pkt_len(m), p->name);
 }
 
-// What is asked about, and not sent, ends where the words before have said it.
+// A hypothetical packet is not sent: it ends here, as the earlier words said.
 static int ends(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
 {
 	return TRACE_ENDS;

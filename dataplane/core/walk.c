@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Worker threads: each walks its own graph until told to stop.
+// Worker threads: each walks its own graph until it must stop.
 #include "core/walk.h"
 #include "core/channel.h"
 #include "core/hold.h"
@@ -26,7 +26,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-enum { YIELDED_US = 20 }; // a yield that takes longer gave the CPU to somebody
+enum { YIELDED_US = 20 }; // a yield that takes longer gave the CPU to another thread
 enum { SHARES_MS = 20 }; // so long a worker that shares its CPU sleeps as soon as it is idle
 enum { STALL_MS = 10 }; // a walk that takes longer is counted, and a sleep that is longer by that than it should be
 
@@ -36,7 +36,7 @@ static struct {
 	int stop; // written by the control thread, read by workers
 } threads;
 
-// What ends the sleep of a worker, and how long it may be, ns.
+// Collects the descriptors that end a worker's sleep. Returns its length, ns.
 static uint64_t prepare_sleep(struct worker *w)
 {
 	const struct port_queues *q = __atomic_load_n(&w->queues, __ATOMIC_ACQUIRE);
@@ -58,7 +58,7 @@ static uint64_t prepare_sleep(struct worker *w)
 	return w->due - now < w->tsc_hz / 10 ? RTE_MIN(ns, (w->due - now) * NS_PER_S / w->tsc_hz) : ns;
 }
 
-// A walk took so long, or another thread had the CPU, or the worker slept on for so long after its time.
+// A long walk, another thread on the CPU, or a late wake-up.
 static inline void note_stall(struct worker *w, uint64_t ticks)
 {
 	if (likely(ticks <= w->stall))
@@ -70,13 +70,12 @@ static inline void note_stall(struct worker *w, uint64_t ticks)
 static void wake_up(struct worker *w)
 {
 	__atomic_store_n(&w->asleep, 0, __ATOMIC_SEQ_CST);
-	// As control_synchronize() has its own: it saw us asleep, or we see what it published.
+	// Pairs with the fence of control_synchronize(): it saw us asleep, or we see its publications.
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-// A walk in which nothing entered or left is idle. The first idle walks cost nothing but polling; with
-// API_ENGINE_IDLE_SLEEP a worker without work for a millisecond, or whose CPU others want, sleeps, behind one more look
-// at all that others give.
+// A walk in which nothing entered or left is idle. The first idle walks only poll. With API_ENGINE_IDLE_SLEEP a worker
+// sleeps after a millisecond without work, or when others want its CPU; it looks for work once more before.
 static void idle(struct worker *w, uint64_t since)
 {
 	if (w->now - since <= w->tsc_hz / 1000 && w->now >= w->shares_until) {
@@ -85,7 +84,8 @@ static void idle(struct worker *w, uint64_t since)
 		sched_yield(); // to whom our last packets woke: it may wait for this CPU
 		took = clock_passed(rte_rdtsc(), before, w->tsc_hz);
 		note_stall(w, took);
-		// It did, and ran: who only looks for packets takes from it, and is woken sooner than given a turn.
+		// Another thread ran: polling takes CPU time from it, and a sleeper is woken sooner than a yielding
+		// thread gets its turn.
 		if (took > w->tsc_hz / US_PER_S * YIELDED_US)
 			w->shares_until = w->now + took + w->tsc_hz / 1000 * SHARES_MS;
 		return;
@@ -107,8 +107,8 @@ static void idle(struct worker *w, uint64_t since)
 	note_stall(w, clock_passed(rte_rdtsc(), wake, UINT64_MAX));
 }
 
-// One walk over the graph, as rte_graph_walk, but with one reading of the clock for each node: where one node ends
-// the next begins. A reading costs 20 ticks, which a vector of 64 shares. Returns the last reading.
+// One walk over the graph, as rte_graph_walk, but with one clock reading per node: a node's end is the next one's
+// begin. A reading costs 20 ticks, shared by a vector of 64. Returns the last reading.
 static uint64_t walk(struct worker *w, uint64_t start)
 {
 	struct rte_graph *graph = w->graph;
@@ -155,8 +155,8 @@ static void *worker_main(void *arg)
 		w->now = worker_time(w, last);
 		w->due = UINT64_MAX;
 		uint64_t now = walk(w, last), took = clock_passed(now, last, UINT64_MAX);
-		// Everything that this walk read is behind us: the grace period's mark. Sequentially consistent, so
-		// that what the next walk reads is not read before control_synchronize() can see it.
+		// All reads of this walk are done: the grace period's mark. Sequentially consistent: the next walk's
+		// reads come after control_synchronize() can see it.
 		__atomic_store_n(&w->walks, w->walks + 1, __ATOMIC_SEQ_CST);
 		if (unlikely(took > w->longest_ticks))
 			w->longest_ticks = took;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of core: the threads of the workers, and what stands for them without threads.
+// Inside of core: the workers' threads, and their replacement without threads.
 #ifndef CORE_WALK_H
 #define CORE_WALK_H
 

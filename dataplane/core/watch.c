@@ -47,8 +47,8 @@ void watch_sleep(struct watch *w, struct sleeper *s, uint64_t ns)
 
 	w->slept = true;
 	sleeper_sleep(s, w->poll, w->count, ns);
-	// A socket's error, as of an interface that went down, is reported until somebody asks for it. What is no
-	// socket keeps it.
+	// A socket reports its error, such as an interface that went down, until it is read. Other descriptors keep
+	// theirs.
 	for (uint32_t i = 1; i < w->count; i++)
 		if (w->poll[i].revents & POLLERR)
 			getsockopt(w->poll[i].fd, SOL_SOCKET, SO_ERROR, &error, &n);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The descriptors that a worker sleeps on, one for each of its receive queues, and which of them can be believed.
+// The descriptors that a worker sleeps on, one per receive queue, and which are trusted.
 //
-// The kernel reports some for ever: that of an interface which has gone, one that another process rings without reason.
-// Whichever ends several sleeps in a row and brings nothing is left out of every other sleep, which is then short:
-// twice as long each time, until the worker wakes as seldom as one that nobody wakes. It is believed again when it is
-// silent in a sleep, or brings something.
+// The kernel reports some descriptors for ever: of an interface that went, or rung by another process without reason. A
+// descriptor that ends several sleeps in a row without work is left out of every other sleep. That sleep is short and
+// doubles each time, until the worker wakes as seldom as without it. It is trusted again after a silent sleep, or when
+// it brings work.
 #ifndef CORE_WATCH_H
 #define CORE_WATCH_H
 
@@ -27,9 +27,9 @@ struct watch {
 };
 
 struct watch *watch_new(uint32_t queues); // NULL without memory
-// What the last sleep's descriptors reported has been looked for; `brought`: there was something.
+// Work was looked for after the last sleep; `brought`: there was some.
 void watch_judge(struct watch *w, bool brought);
-// For the sleep that comes: `fd` of a queue, or -1 when it has none. Returns how long the sleep may be, ns.
+// For the next sleep: `fd` of a queue, or -1 when it has none. Returns the longest allowed sleep, ns.
 uint64_t watch_add(struct watch *w, uint16_t queue, int fd);
 void watch_sleep(struct watch *w, struct sleeper *s, uint64_t ns);
 

@@ -35,8 +35,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-// A sleep on one descriptor, as a worker's that does not work in between. Returns how long it was to be, ns; `alarm`:
-// it was listened to and reported something.
+// A sleep on one descriptor, as of an idle worker. Returns its planned length, ns; `alarm`: it was listened to and
+// reported something.
 static uint64_t sleep_on(int fd, bool *alarm)
 {
 	watch_judge(watch, false);
@@ -51,7 +51,7 @@ static uint64_t sleep_on(int fd, bool *alarm)
 	return *alarm ? 0 : ns;
 }
 
-// How many sleeps it takes until a second has passed, if those that it ends are of no length.
+// Sleeps until a second has passed, if those that the descriptor ends have no length.
 static uint32_t sleeps_in_a_second(int fd)
 {
 	uint64_t passed = 0;
@@ -85,7 +85,7 @@ static void no_descriptor_at_all_does_not_keep_awake(void **state)
 	ends[0] = ends[1] = -1;
 }
 
-// Somebody rings whenever we have heard him.
+// A descriptor that rings again each time it was read.
 static void rung_for_nothing(void **state)
 {
 	uint32_t sleeps = 0;
@@ -140,7 +140,7 @@ static void error_of_a_socket_is_reported_once(void **state)
 
 	assert_int_equal(bind(fd, (struct sockaddr *)&to, sizeof(to)), 0);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&to, &n), 0);
-	close(fd); // nobody is at this port
+	close(fd); // the port has no peer
 	fd = socket(AF_INET, SOCK_DGRAM, 0);
 	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
 	assert_int_equal(send(fd, "x", 1, 0), 1);

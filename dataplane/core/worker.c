@@ -62,7 +62,7 @@ uint64_t worker_step_back(struct worker *w, uint64_t tsc)
 {
 	uint64_t ahead = __atomic_load_n(&worker_clock_ahead, __ATOMIC_RELAXED), want = w->now - tsc;
 
-	// Another thread may have seen less of it, or more.
+	// Another thread may have seen a smaller or larger step.
 	while (want - ahead > w->tsc_hz / 1000 && (int64_t)(want - ahead) > 0 &&
 		!__atomic_compare_exchange_n(&worker_clock_ahead, &ahead, want, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
@@ -104,8 +104,8 @@ void control_synchronize(void)
 
 	if (!engine_mode.threads)
 		return;
-	// What was published before is visible before the count of walks is read: with the store in the worker's
-	// loop this rules out that a worker reads old pointers in a walk that began after the one counted here.
+	// Orders earlier publications before the read of the walk counts. Together with the store in the worker's loop:
+	// no walk that begins after its count was read here sees old pointers.
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (uint32_t i = 0; i < workers.count; i++)
 		seen[i] = __atomic_load_n(&workers.worker[i]->walks, __ATOMIC_ACQUIRE);

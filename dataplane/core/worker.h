@@ -80,15 +80,14 @@ struct worker {
 	uint64_t flow_inserts, flow_evictions, flows, handed_over;
 	uint64_t sessions; // owned; written by the control thread
 	uint32_t linked; // arcs_generation of its graph
-	// Next ones of IPv4 packets that we make, by worker_identify(), and what is between two of them.
+	// Next identifications of our IPv4 packets, by worker_identify(), and the step between two.
 	uint16_t identification_step, identification[IDENTIFICATIONS];
 } cache_aligned;
 
 extern __thread struct worker *worker_current;
 
-// The time of the thread that owns w, of its reading of the TSC. Where the TSC has stepped back by more than a
-// millisecond, all threads' time goes on from where the first of them that sees it had come to. For less it stands
-// still.
+// The time of w's owner thread for its TSC reading. After a step back of more than a millisecond, time continues from
+// where the first thread that saw it had been. After a smaller step it stands still.
 uint64_t worker_step_back(struct worker *w, uint64_t tsc);
 extern uint64_t worker_clock_ahead; // of the TSC; atomic
 static inline uint64_t worker_time(struct worker *w, uint64_t tsc)
@@ -98,9 +97,9 @@ static inline uint64_t worker_time(struct worker *w, uint64_t tsc)
 	return likely((int64_t)(now - w->now) >= 0) ? now : worker_step_back(w, tsc);
 }
 
-// The identification of an IPv4 packet of ours. RFC 6864 §4.3: of one source, destination and protocol no two packets
-// that may be fragmented have the same, for as long as fragments may live. Each of these, `of`, has a sequence, of
-// which every worker has a part: the numbers that are its own modulo a power of two.
+// The identification of our IPv4 packet. RFC 6864 §4.3: fragmentable packets of one source, destination and protocol
+// differ in it for the lifetime of fragments. Each such triple, `of`, has a sequence, and each worker its own numbers,
+// modulo a power of two.
 static inline uint16_t worker_identify(struct worker *w, uint32_t of)
 {
 	uint16_t *next = &w->identification[of % IDENTIFICATIONS], now = *next;
@@ -123,15 +122,15 @@ static inline struct worker *worker_self(void)
 	return worker_current;
 }
 
-// Of a node that works without being given packets: what it holds, or has to do, is due then. A worker without work
-// sleeps so long at most, and never longer than WORKER_SLEEP_MS; said again in each walk. Owner thread, inside a walk.
+// A node without input packets has work due at this time. An idle worker sleeps at most until then, and never longer
+// than WORKER_SLEEP_MS. Repeated in each walk. Owner thread, inside a walk.
 #define WORKER_SLEEP_MS 50
 static inline void worker_due(struct worker *w, uint64_t ticks)
 {
 	w->due = RTE_MIN(w->due, ticks);
 }
 
-// Any thread, behind what it published for worker `id`: it looks at once.
+// Any thread, after it published something for worker `id`, which looks at once.
 void worker_wake(uint32_t id);
 
 // Changes when w did something.
@@ -160,7 +159,7 @@ extern struct sleeper control_sleeper; // of the control thread; workers that le
 struct engine_mode {
 	int threads;
 	uint64_t virtual_now; // of the TSC, ticks; used when threads == 0
-	uint64_t stepped; // ticks of it that the control thread's clock has not seen, which does not step; may wrap
+	uint64_t stepped; // ticks of steps that the control thread's clock, which does not step, did not see; may wrap
 };
 extern struct engine_mode engine_mode;
 

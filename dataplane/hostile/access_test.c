@@ -85,7 +85,7 @@ static void g6_inner_ipv4_header(void **state)
 		{"G6 tiny down", "core", total_tiny_down, 20, "gtpu-inner-malformed", 1}}));
 }
 
-// What lies behind a proper packet on the access side is padding, and is not forwarded.
+// Bytes behind a valid packet on the access side are padding and are not forwarded.
 static void g6_padding_is_removed(void **state)
 {
 	static struct frame f, want;
@@ -261,7 +261,7 @@ static void g9_g10_tunnel_in_tunnel(void **state)
 		{"A11", "access", infrastructure, 24, "subscriber-to-gateway", 0}}));
 }
 
-// Through the tunnel as it came: the packet at f->at, in `variant`'s home.
+// Through the tunnel unchanged: the packet at f->at, in `variant`'s home.
 static void forwarded_up(struct frame *f, uint32_t variant)
 {
 	static struct frame in;
@@ -276,7 +276,7 @@ static void forwarded_up(struct frame *f, uint32_t variant)
 	assert_true(gateway_same("core", 0, f));
 }
 
-// To other addresses GTP-U is user data (unless the engine is told to drop it: workers_test.c).
+// GTP-U to other addresses is user data, unless the engine must drop it (workers_test.c).
 static void g10_tunnel_to_elsewhere(void **state)
 {
 	static struct frame f;
@@ -293,7 +293,7 @@ static void g10_tunnel_to_elsewhere(void **state)
 	snapshot_compare(&b, NULL, 0);
 }
 
-// Row G21: the UPF decides; here the packet goes into the tunnel like any other.
+// Row G21: the UPF decides; here the packet enters the tunnel like any other.
 static void g21_ue_to_ue(void **state)
 {
 	static struct frame f;

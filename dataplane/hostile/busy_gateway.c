@@ -145,8 +145,8 @@ void busy_gateway_check(int good, const char *what)
 	abort();
 }
 
-// Longer than reassembly (1 s) and neighbours (4 s) hold packets; then until the scheduler, which sends a burst of each
-// pipe at every step of the clock, has nothing left.
+// Longer than reassembly (1 s) and neighbours (4 s) hold packets. Then until the scheduler is empty: it sends a burst
+// of each pipe at every step of the clock.
 static void settle(void)
 {
 	for (int i = 0; i < SETTLE_STEPS; i++)

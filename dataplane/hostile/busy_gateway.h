@@ -11,7 +11,7 @@
 
 // Makes the gateway at the first call, and waits until it is quiet.
 void busy_gateway_start(void);
-// Ends the fuzz target with what is wrong when `good` is 0.
+// When `good` is 0, ends the fuzz target with a message.
 void busy_gateway_check(int good, const char *what);
 // After an input: the counters add up; and when time has passed nothing is held and no buffer is lost.
 void busy_gateway_rest(void);

@@ -146,7 +146,7 @@ static void mobile(struct kit_mobile *k, uint32_t n, uint8_t how)
 	kit_mobile(k, 0x100 + n, ue4, ue6);
 	k->s.worker = (uint16_t)((n + (how == OTHER_WORKER)) % 2);
 	kit_pdr_fteid(k, API_FROM_ACCESS, "10.0.0.11", 0x1000 + n, 1)->match |= n % 3 || n == 9 ? API_PDR_UE_IP : 0;
-	if (n == 7) // the radio's side of a UE: IP comes in, GTP-U goes out
+	if (n == 7) // the radio's side of a UE: IP in, GTP-U out
 		kit_pdr_ue(k, API_FROM_ACCESS, "radio", 2);
 	else
 		kit_pdr_ue(k, API_FROM_CORE, n % 2 ? "core" : NULL, 2);
@@ -229,7 +229,7 @@ void busy_mobile_restore(void)
 			busy_mobile_change((uint8_t)(n - 1), PLAIN);
 }
 
-// The IP header takes what the bytes do not say: addresses of the session, the length.
+// The IP header gets the fields that the bytes do not set: the session's addresses, the length.
 static void inner(struct frame *f, uint32_t n, int six, int up, uint8_t protocol)
 {
 	char ue[48];

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that run as threads, and transactions beside them: sessions come and go by the thousand, FARs buffer and
-// forward, URRs are taken away under traffic. Other sessions lose no packet and no byte of usage. CHURN_SECONDS makes
-// it longer.
+// Workers as threads, beside transactions: sessions come and go by the thousand, FARs buffer and forward, URRs are
+// removed under traffic. Other sessions lose no packet and no byte of usage. CHURN_SECONDS makes it longer.
 //
-//   group      sessions   streams                  what happens to it
-//   bystander  64         uplink, downlink         nothing
-//   churn      4096       uplink                   100 are made and 100 deleted each, 100 transactions a second
-//   held       16         downlink                 its FAR buffers, 20 ms later it forwards
-//   changed    16         uplink, with filters     its rules are made again, another URR takes the place of its own
+//   group       sessions   streams                  changes.
+//   `bystander` 64         uplink, downlink         none.
+//   `churn`     4096       uplink                   100 made and 100 deleted in each of 100 transactions/s.
+//   `held`      16         downlink                 its FAR buffers, forwards 20 ms later.
+//   `changed`   16         uplink, with filters     rules made again, its URR replaced
 #include "core/engine.h"
 #include "hostile/hostile.h"
 #include "testkit/mobile.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The TSC steps, back by an hour and by a millisecond, forward by an hour, under every module that keeps time by it.
-// (What the control thread times goes by CLOCK_MONOTONIC, which does not step.) Afterwards limits let through what they
-// let through before, and what was to end after a time does.
+// The TSC steps, back by an hour and by a millisecond, forward by an hour, under every module that uses it. (The
+// control thread uses CLOCK_MONOTONIC, which does not step.) Afterwards limits pass as much as before, and time-outs
+// still happen.
 #include "core/event.h"
 #include "core/trace_inside.h"
 #include "flow/tuple.h"
@@ -355,7 +355,7 @@ static uint32_t keepalives(void)
 	return n;
 }
 
-// `burst`: what more may pass in the second after a step forward: buckets are full.
+// `burst`: additional packets in the second after a step forward, when buckets are full.
 static const struct rate {
 	const char *name;
 	void (*begin)(void), (*end)(void);
@@ -513,8 +513,7 @@ static void flow(void)
 	assert_int_not_equal(flows(), 0);
 }
 
-// Entries without packets go after one to two times ten seconds. A worker that did not run for longer than that leaves
-// the time out.
+// Unused entries go after one to two times ten seconds. A worker's longer pause does not count.
 static void flow_ends(const struct step *s)
 {
 	for (int i = 0; i < 900; i++) {
@@ -536,7 +535,7 @@ static void traffic_of_a_session(void)
 	kit_events_clear();
 }
 
-// Three seconds of silence, looked at each three seconds, by the control thread's clock, whatever the TSC does.
+// Three seconds of silence, checked every three seconds by the control thread's clock, for any TSC.
 static void silence_is_told(const struct step *s)
 {
 	kit_advance(2 * SECOND);
@@ -616,7 +615,7 @@ static void clocks(void)
 		walks[w] = worker_get(w)->now;
 }
 
-// No worker's time goes back, and all go on together; the control thread's has seen nothing.
+// No worker's time goes back, and all continue together; the control thread's is unaffected.
 static void clocks_go_on(const struct step *s)
 {
 	assert_int_equal(control_now_ns(), monotonic);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Subscribers send all that goes to the host, as fast as the graph takes it: what routers and other neighbours of core
-// ports send arrives whole, for BGP and BFD live on it.
+// Subscribers flood the host path with every kind of packet, as fast as the graph takes them. Packets of routers and
+// other neighbours on core ports arrive complete: BGP and BFD depend on it.
 #include "core/engine.h"
 #include "core/node.h"
 #include "host/host.h"

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Anything at all through the whole graph: subscribers, tunnels, firewall, policers, scheduler, neighbours, fragments,
-// mobile sessions.
+// Arbitrary packets through the whole graph: subscribers, tunnels, firewall, policers, scheduler, neighbours,
+// fragments, mobile sessions.
 //
-// An input is a sequence of packets: port (1 byte), time that passes before it (1 byte, units of 4 ms), length (2
-// bytes, big endian), frame. A port from 0xc0 on says that the frame is only the inside of a packet for a mobile
-// session, one from 0xe0 on that a session changes (busy_mobile.h). After each input the counters must add up, and when
-// time has passed no buffer may still be in use.
+// An input is a sequence of packets: port (1 byte), time before it (1 byte, units of 4 ms), length (2 bytes, big
+// endian), frame. A port from 0xc0 on: the frame is only the inner packet for a mobile session; from 0xe0 on: a session
+// changes (busy_mobile.h). After each input the counters must add up, and when time has passed no buffer may be in use.
 #include "core/engine.h"
 #include "hostile/busy_gateway.h"
 #include "hostile/busy_mobile.h"

@@ -2,7 +2,7 @@
 // Hostile GTP-U: rows G1 to G5, G8 to G10 (tunnel side), G14 to G20.
 #include "hostile/hostile.h"
 
-// A frame whose GTP-U message is in f: outer headers of the variant's tunnel.
+// A frame around the GTP-U message in f: outer headers of the variant's tunnel.
 static void outer(struct frame *f, uint32_t variant)
 {
 	gateway_outer(f, variant & PPPOE ? 6 : 4, 0);
@@ -120,7 +120,7 @@ static void udp_checksum(struct frame *f, uint32_t i, uint32_t variant)
 	frame_gtpu(f, 0x200 + home_of(variant), 9);
 	outer(f, variant);
 	uint8_t *udp = f->at + (variant & PPPOE ? 54 : 34);
-	udp[6 + i % 2] ^= (uint8_t)(1u << i / 2 % 8); // of none over IPv4: one that is not right
+	udp[6 + i % 2] ^= (uint8_t)(1u << i / 2 % 8); // of zero over IPv4: a wrong checksum
 	if (variant & PPPOE && i == 0)
 		memset(udp + 6, 0, 2);
 }
@@ -488,7 +488,7 @@ static void unknown_message(struct frame *f, uint32_t i, uint32_t variant)
 	outer(f, variant);
 }
 
-// A request without sequence number, and an answer from who is no peer.
+// A request without sequence number, and an answer from a stranger.
 static void echo_not_answerable(struct frame *f, uint32_t i, uint32_t variant)
 {
 	frame_payload(f, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rows of hostile input have in common: send some bad packets, and see that exactly one counter says so,
-// nothing leaves, nothing is lost, and nobody else notices.
+// Helpers of the rows of hostile input. They send bad packets and check that exactly one counter rises, nothing leaves,
+// no buffer is lost, and other traffic is untouched.
 #ifndef HOSTILE_HOSTILE_H
 #define HOSTILE_HOSTILE_H
 
@@ -70,7 +70,7 @@ void send_one(const char *port, const struct frame *f);
 
 // Packets of the subscriber: UDP of 60 bytes.
 void inner_udp(struct frame *f, uint32_t variant, int uplink);
-// What left by `port` as frame i: the IP header (info filled in), checked.
+// The IP header of frame i sent by `port` (info filled in), checked.
 const uint8_t *out_ip(const char *port, uint32_t i, struct ip_info *info);
 
 extern const struct CMUnitTest gtpu_rows[], access_rows[], ip_rows[];

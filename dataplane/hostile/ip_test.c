@@ -36,8 +36,8 @@ static void fragment(struct frame *f, int family, uint32_t id, uint32_t offset, 
 	frame_ethernet(f, gateway_mac[1], gateway_upf, family == 6 ? 0x86dd : 0x0800);
 }
 
-// 10^5 packets of one source of which only the first fragment comes: at most its part of max_fragments wait, and a
-// second later none.
+// 10^5 packets of one source with their first fragment alone: at most its part of max_fragments wait, and none a second
+// later.
 static void never_completed(int family, uint32_t offset, uint32_t length)
 {
 	static struct frame f;
@@ -194,8 +194,7 @@ static void routed(struct frame *f, int family, uint8_t ttl, uint32_t payload, i
 	frame_ethernet(f, gateway_mac[1], gateway_upf, family == 4 ? 0x0800 : 0x86dd);
 }
 
-// `count` packets, of which the limit lets `burst` be answered; no answer is longer than what it answers, or than it
-// may be.
+// `count` packets, of which the limit lets `burst` be answered; no answer is longer than its packet or than allowed.
 static void rate_limited(int family, uint8_t ttl, uint32_t payload, int df, uint8_t type)
 {
 	static struct frame f;
@@ -236,7 +235,7 @@ static void g23_ttl_and_size(void **state)
 	rate_limited(6, 9, 9000, 0, ICMP6_TOO_BIG);
 }
 
-// To subscribers, larger than they take: told to the sender through the tunnel, within the limit.
+// Larger than the subscriber's MTU: the sender gets an ICMP error through the tunnel, within the limit.
 static void g23_too_big_for_subscriber(void **state)
 {
 	static struct frame f;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hostile input for mobile sessions: rows G1 to G25 and G27, through a UPF (GTP-U to IP, IP to GTP-U) and an SGW-U
-// (GTP-U to GTP-U), over IPv4 and IPv6, inside and outside. Meanwhile the packets of two other sessions pass byte by
-// byte.
+// Hostile input for mobile sessions: rows G1 to G25 and G27, over IPv4 and IPv6, inside and outside. Paths: a UPF
+// (GTP-U to IP, IP to GTP-U) and an SGW-U (GTP-U to GTP-U). Packets of two other sessions pass unchanged meanwhile.
 #include "hostile/snapshot.h"
 #include "session/mobile_fixture.h"
 #include "wire/gtpu.h"
 
-// Ways that a packet goes, and what is IPv6 of it.
+// Paths of a packet, and which parts are IPv6.
 #define UPF_UP 1u
 #define SGW_UP 2u
 #define SGW_DOWN 4u
@@ -74,7 +73,7 @@ static void outer(struct frame *f, uint32_t v)
 	link_layer(f, w->port, 1);
 }
 
-// What carries the IP packet in f on this way.
+// Encapsulation of the IP packet in f on this path.
 static void carried(struct frame *f, uint32_t v)
 {
 	if (v & UPF_DOWN) {
@@ -563,8 +562,8 @@ static void g14_storm(void **state)
 		}
 }
 
-// Extension headers that every receiver must understand and that are not (TS 29.281 §5.2.1): told within the limit of
-// such messages.
+// Unknown extension headers that every receiver must understand (TS 29.281 §5.2.1): answered within the limit of such
+// messages.
 static void g5_storm_of_unknown_extensions(void **state)
 {
 	static struct frame f;
@@ -809,7 +808,7 @@ static void g22_outer_fragments(void **state)
 	}
 }
 
-// A UE's own fragments pass, also the later ones, which have no ports to be classified by; and in a row of any order.
+// A UE's own fragments pass, also later ones, which have no ports, and in any order.
 static void g22_inner_fragments_pass(void **state)
 {
 	static struct frame in, out;
@@ -837,8 +836,7 @@ static void g22_inner_fragments_pass(void **state)
 		}
 }
 
-// TTL 1 from the UE: its ICMP errors come back in the tunnel, within their limit, and are no larger than what provoked
-// them.
+// TTL 1 from the UE: ICMP errors return in the tunnel, within their limit, and no larger than the original packets.
 static void g23_ttl(void **state)
 {
 	static struct frame f;
@@ -866,8 +864,8 @@ static void g23_ttl(void **state)
 	}
 }
 
-// IP of 1500 bytes does not fit the way to the gNB with a tunnel header: what we send ourselves we fragment (TS 29.281
-// §4.2.2), twice at most; a jumbo frame is never more than its own bytes and headers.
+// With a tunnel header, IP of 1500 bytes exceeds the MTU to the gNB: we fragment the packets we send (TS 29.281
+// §4.2.2), into two at most. A jumbo frame never grows beyond its bytes and headers.
 static void g23_size(void **state)
 {
 	static struct frame f;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each node refuses at its own input. The nodes before it let no such packet through today, so a source node of
-// this test gives it to them; and what needs small queues, for which this program's engine has the limits.
+// Drops at each node's own input. Earlier nodes stop such packets today, so a source node of this test injects them.
+// Also tests that need small queues: this program's engine has small limits.
 #include "core/control.h"
 #include "core/engine.h"
 #include "core/node.h"
@@ -71,7 +71,7 @@ static struct rte_node_register probe_node = {
 };
 NODE_REGISTER(probe_node)
 
-// The decision of a packet that needs one; fresh for each case.
+// The rule of a packet that needs one; fresh for each case.
 static struct rule rule;
 
 static uint16_t port_index(const char *name)
@@ -239,14 +239,14 @@ static void output_no_headroom(void)
 	give(IP_OUTPUT, &f, 8);
 }
 
-// What a host sends to one of our addresses ip-input keeps; it does not come back to us by a route.
+// ip-input keeps a host's packets to our addresses; they do not return to us by a route.
 static void output_to_ourselves(void)
 {
 	udp4(&f, FAR4, "10.0.0.1", 100);
 	packet_of(give(IP_OUTPUT, &f, 128))->port_in = port_index("internet");
 }
 
-// A packet of our own: nobody is there to be told.
+// An ICMP error would have no receiver: the packet is our own.
 static void output_without_route(void)
 {
 	udp4(&f, "10.0.0.1", "203.0.113.1", 100);
@@ -428,7 +428,7 @@ static void sessions_without_downlink_get_no_answer(void **state)
 	assert_true(gateway_undisturbed());
 }
 
-// The home's session is the other worker's, whose inbox takes ROOM packets before that worker looks into it.
+// The home's session is the other worker's, whose inbox takes ROOM packets before it is read.
 static void full_inbox(void **state)
 {
 	struct kit_session k = gateway_home(50);
@@ -510,7 +510,7 @@ static void full_transmit_queue(void **state)
 	assert_true(gateway_undisturbed());
 }
 
-// UDP to an address of ours that nobody serves: a tenth of a second's worth goes to the host path.
+// UDP to a closed port of our address: the host path gets a tenth of a second's worth.
 static void host_path_limited(void **state)
 {
 	uint64_t host = kit_reason("host");
@@ -539,7 +539,7 @@ static void add_reason(struct snapshot *b, const char *name, uint64_t packets)
 			b->reason[r] += packets;
 }
 
-// An ARP request for our address, PPPoE discovery of a home, or with a DSCP UDP to an address that nobody serves.
+// An ARP request for our address or a home's PPPoE discovery; with a DSCP: UDP to a closed port of ours.
 #define NO_DSCP 0xff
 #define DISCOVERY 0xfe
 static void send_to_host(uint8_t dscp, uint16_t port)
@@ -569,8 +569,8 @@ static void send_to_host(uint8_t dscp, uint16_t port)
 	assert_int_equal(kit_send(dscp == DISCOVERY ? "access" : "core", f.at, f.length), 0);
 }
 
-// More in one walk than a queue of the control thread takes: of neighbours, of other control
-// protocols, with a DSCP that goes first, and of all else.
+// More in one walk than each queue of the control thread takes: neighbours, other control protocols, urgent DSCPs, the
+// rest.
 static void full_host_path(void **state)
 {
 	static const struct {
@@ -602,7 +602,7 @@ static void full_host_path(void **state)
 	}
 }
 
-// Half of the room that is there for who has begun: no PADI takes it, a PADR does.
+// Half of the room is for subscribers that have begun: no PADI takes it, a PADR does.
 static void newcomers_leave_room(void **state)
 {
 	uint64_t punted = kit_reason("pppoe-discovery");
@@ -640,8 +640,8 @@ static void arrive(struct rte_mbuf *m)
 	rte_pktmbuf_free(m);
 }
 
-// Behind floods of the other two queues, in the same walk: control protocols lose nothing and come first, the urgent
-// ones second. By rate, too: what one DSCP uses up is no other's.
+// Behind floods of the other two queues, in the same walk: control protocols lose nothing and come first, urgent ones
+// second. Limits are separate too: one DSCP does not use up another's.
 static void control_protocols_first(void **state)
 {
 	static const uint8_t urgent[] = {34, 36, 38, 40, 46, 48, 56};

@@ -144,7 +144,7 @@ static void policed_rates(void **state)
 struct offer {
 	uint32_t home, every; // one packet each so many steps
 	uint8_t dscp, qfi;
-	uint16_t port; // UDP destination: tells the streams apart
+	uint16_t port; // UDP destination; differs per stream
 	uint64_t bytes; // that left, with overhead on the wire
 	uint64_t packets;
 };
@@ -207,7 +207,7 @@ static void pipe_rate(void **state)
 	near(o[1].bytes, PIPE_RATE);
 }
 
-// Class by DSCP, then by QFI: the higher one gets all it asks for, the lower one the rest.
+// Class by DSCP, then by QFI: the higher one gets all its demand, the lower one the rest.
 static void strict_priority(void **state)
 {
 	struct offer by_dscp[] = {{.home = 1, .every = 8, .qfi = 9, .dscp = 46, .port = 1},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Anything at all as the files of `isthmus-dp replay`: a state file and a capture, against a gateway that runs.
+// Arbitrary files for `isthmus-dp replay`: a state file and a capture, to a running gateway.
 //
 // An input is the length of the state file (2 bytes, big endian), the state file, the capture. The state only adds
 // objects under names of its own ("~..."), which are deleted afterwards, so that every input finds the same gateway.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Anything at all as requests of the control plane, against a gateway that runs. The engine object is there already, so
-// limits and workers stay as they are; everything else may come, change and go.
+// Arbitrary requests of the control plane to a running gateway. The engine object exists, so limits and workers stay;
+// everything else may come, change and go.
 //
 // An input is a sequence of messages: type (1 byte), kind (1 byte), key (1 byte), length (2 bytes, big endian), parts.
 // A PUT's object head is made from kind and key, or taken from the input when the kind says 0xff.
@@ -32,7 +32,7 @@ struct client {
 	uint32_t replies, last, wrong;
 };
 
-// The channel's messages have more parts behind the first one.
+// The channel's messages have further parts.
 static int parts_are_wrong(const struct api_header *h, const struct api_part_head *part, const void *rows)
 {
 	uint64_t first = part_padded((uint64_t)part->size * part->count);
@@ -113,7 +113,7 @@ static void drain(void)
 	}
 }
 
-// Packets go on through whatever state that made.
+// Packets pass through the resulting state.
 static void traffic(void)
 {
 	static struct frame f;

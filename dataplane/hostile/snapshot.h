@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters as they were before, to be compared afterwards: what every row of hostile input has in common.
+// Counters before and after, for every row of hostile input.
 #ifndef HOSTILE_SNAPSHOT_H
 #define HOSTILE_SNAPSHOT_H
 

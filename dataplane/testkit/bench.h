@@ -10,9 +10,8 @@
 // Sorts the samples; the middle one.
 double kit_median(double *sample, uint32_t n);
 
-// Has `send` send `packets` packets in each round, a vector, and prints the median of the TSC ticks that the node took
-// for each. After two rounds none of them comes to the node `full` (NULL: they may), or the figure were of
-// something else.
+// Lets `send` send `packets` packets in each round, a vector, and prints the median of the node's TSC ticks per packet.
+// After two rounds none may reach the node `full` (NULL: they may), else the figure would be another's.
 void kit_bench(const char *name, const char *node, const char *full, uint32_t rounds, uint32_t packets,
 	void (*send)(const void *argument), const void *argument);
 

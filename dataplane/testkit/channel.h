@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A control plane in the test's own thread that has the channel: frames that came up, and frames to send.
+// A control plane in the test's own thread with the channel: received frames, and frames to send.
 //
 //   kit_channel_open();  kit_send(...), kit_run();  kit_channel.frame[0].h.reason ...  kit_channel_send(&h, octets);
 #ifndef TESTKIT_CHANNEL_H
@@ -60,7 +60,7 @@ static inline int kit_channel_offered(
 	return 0;
 }
 
-// Opens the channel, or forgets what came until now.
+// Opens the channel, or forgets earlier frames.
 static inline void kit_channel_open(void)
 {
 	memset(&kit_channel, 0, sizeof(kit_channel));
@@ -68,7 +68,7 @@ static inline void kit_channel_open(void)
 	kit_request(&kit_channel.sink, API_CHANNEL, 0, NULL, 0);
 }
 
-// One message of one frame. `sink`: NULL for the one that has the channel.
+// One message of one frame. `sink`: NULL for the channel's reader.
 static inline void kit_channel_send(struct reply_sink *sink, const struct api_frame *h, const void *octets)
 {
 	uint8_t body[2 * sizeof(struct api_part_head) + sizeof(*h) + API_FRAME_MOST + 8] = {0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fuzz target as a test: it reads the files of the folders it is given, as libFuzzer does with -runs=0, so that the
-// corpora are replayed by what gcc's sanitizers compiled. usage: TARGET FOLDER...; 77 (skipped) when there is no file.
+// A fuzz target as a test: replays the files of the given folders, as libFuzzer does with -runs=0, under gcc's
+// sanitizers. Usage: TARGET FOLDER...; 77 (skipped) when there is no file.
 #include <dirent.h>
 #include <limits.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames for tests, built from the inside out: a payload first, then each header in front of what is there.
+// Frames for tests, built from the inside out: a payload first, then header after header in front.
 //
 //   frame_payload(&f, 100); frame_udp(&f, 1000, 53); frame_ip(&f, "100.64.0.2", "8.8.8.8", 17);
 //   frame_qinq(&f, home, 100, 1, 0x88a8);
@@ -29,7 +29,7 @@ void frame_icmp_echo(struct frame *f, const char *source, const char *destinatio
 void frame_ip(struct frame *f, const char *source, const char *destination, uint8_t protocol); // TTL 64
 // Options of the IPv4 header at f->at, a multiple of 4 bytes; behind an IPv6 header destination options, of 8.
 void frame_options(struct frame *f, uint32_t length);
-// What follows the IP header at f->at is a part, from 8 * `offset` bytes on; `more`: not the last one.
+// The bytes behind the IP header at f->at are a fragment, from 8 * `offset` on; `more`: not the last one.
 void frame_fragment(struct frame *f, uint16_t offset, int more);
 void frame_ip4_sum(struct frame *f); // after a change of the IPv4 header at f->at
 void frame_udp6_sum(uint8_t *ip); // UDP directly behind an IPv6 header, all of it there (RFC 8200 §8.1)

@@ -140,7 +140,7 @@ void gateway_to_upf(struct frame *f, uint32_t home)
 	gateway_outer(f, is_pppoe(home) ? 6 : 4, 1);
 }
 
-// What the gateway may choose in an outer header of its own, made as in `want` after a check.
+// Copies from `want` the outer fields that the gateway may choose, after a check.
 static int settle_outer(uint8_t *got, const struct frame *want)
 {
 	uint8_t *ip = got + 14;

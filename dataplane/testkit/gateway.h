@@ -38,11 +38,11 @@ void gateway_outer(struct frame *f, int family, int from_us);
 void gateway_from_upf(struct frame *f, uint32_t home); // a G-PDU of the home with QFI 9
 void gateway_to_upf(struct frame *f, uint32_t home); // what must leave
 
-// The frame i that left by the port is f, but for the identification and checksums of an outer header. 1 or 0, and says
-// why.
+// 1 when frame i sent by the port equals f, except for identification and checksums of an outer header; else 0, and
+// prints why.
 int gateway_same(const char *port, uint32_t i, const struct frame *f);
-// Sends one packet from and one to each of the two homes that must not notice, both families, and checks what leaves.
-// 1 or 0. Clears the frames that left.
+// Sends one packet from and to each of the two undisturbed homes, both families, and checks the output. 1 or 0. Clears
+// the sent frames.
 int gateway_undisturbed(void);
 
 #endif

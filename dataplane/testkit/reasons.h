@@ -51,7 +51,7 @@ static inline void kit_only_rose(const struct kit_reasons *before, const char *r
 	kit_reasons_check(before, reason, count, 1);
 }
 
-// The same of drop reasons; packets may have gone to the host path besides.
+// The same for drop reasons; packets may also have gone to the host path.
 static inline void kit_only_dropped(const struct kit_reasons *before, const char *reason, uint64_t count)
 {
 	kit_reasons_check(before, reason, count, 0);

@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define KIT_MESSAGE (1u << 17) // bytes of one that a client reads
+#define KIT_MESSAGE (1u << 17) // bytes of a message to a client
 
 static inline struct sockaddr_un kit_socket_address(void)
 {

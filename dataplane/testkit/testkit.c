@@ -53,7 +53,7 @@ struct api_engine kit_engine(void)
 	return e;
 }
 
-// A device leaves the metadata as the last packet in this buffer did: what no node wrote is never 0, as of a new one.
+// A device leaves the last packet's metadata in the buffer: unwritten fields are never 0, as in a new one.
 static void dirty(struct rte_mbuf *m)
 {
 	memset(packet_of(m), 0xa5, sizeof(struct packet));

@@ -32,7 +32,7 @@ int kit_change(uint32_t kind, const char *key, const void *body, uint32_t length
 const char *kit_error(void);
 const struct api_status *kit_status(void); // of the last commit
 
-// A request of one struct, as it comes from the socket; part 0: of none.
+// A request of one struct, as from the socket; part 0: of none.
 struct reply_sink;
 void kit_request(struct reply_sink *sink, uint16_t type, uint16_t part, const void *body, uint32_t size);
 
@@ -43,7 +43,7 @@ void kit_interface(
 void kit_neighbour(const char *interface, const char *address, const uint8_t mac[6]);
 void kit_path(const char *name, const char *local, const char *peer);
 struct api_address kit_address(const char *text); // "10.0.0.0/8", "2001:db8::1"
-// NAT44 of one prefix to one, in blocks of 64 ports, 4 for each subscriber; RFC 4787 and 5382 for the times.
+// NAT44 from one prefix to another, blocks of 64 ports, 4 per subscriber; times of RFC 4787 and 5382.
 struct api_nat kit_nat(const char *inside, const char *outside);
 
 // A subscriber: endpoint, UE addresses (or NULL), local and peer TEID. Change the session before kit_put_session.
@@ -67,23 +67,22 @@ const struct kit_frame *kit_frame(const char *port, uint32_t i);
 void kit_clear(void);
 
 // Counters since start.
-uint64_t kit_reason(const char *name); // of a drop or punt reason; fails the test when there is no such name
+uint64_t kit_reason(const char *name); // of a drop or punt reason; an unknown name fails the test
 uint64_t kit_reason_of(uint16_t reason);
 struct api_total_row kit_totals(void);
 int kit_balance(void); // 1 when the sum holds
 uint32_t kit_buffers_in_use(void);
 // Rows of a table (enum api_table), good until the next call; key "" for all.
 const void *kit_rows(uint32_t table, const char *key, uint32_t row_length, uint32_t *count);
-// Calls fn for what is held in a range, ascending; returns 1 when the limit left something out.
+// Calls fn for objects in a range, ascending; returns 1 when the limit cut the list.
 int kit_list(const struct api_list *l, void (*fn)(const struct api_digest *d, void *arg), void *arg);
-// One poll of a trace, whose rows go to fn. Returns 0 or the errno.
+// One poll of a trace, with its rows to fn. Returns 0 or the errno.
 int kit_trace_poll(uint32_t trace, int stop, void (*fn)(const struct api_trace_row *row), struct api_trace_state *to);
 struct api_session_row kit_session_row(const char *name); // fails the test when there is no such session
-// Packets that came to a graph node, of all workers; fails the test when there is none.
+// Packets that reached a graph node, of all workers; an unknown node fails the test.
 uint64_t kit_node_packets(const char *node);
-// Adds (sign 1) or takes away (-1) all that counts, as words of 8 bytes: reasons, totals (enum
-// kit_total), rows of ports, rules, instances, access lists and paths; what does not count cancels out. `most`: the
-// room. Returns how many words.
+// Adds (sign 1) or subtracts (-1) all counters, as words of 8 bytes: reasons, totals (enum kit_total), rows of ports,
+// rules, instances, access lists and paths. Other fields cancel out. `most`: the room. Returns how many words.
 enum kit_total { KIT_IN, KIT_ORIGINATED, KIT_OUT, KIT_PUNTED, KIT_DROPPED, KIT_MERGED, KIT_HELD, KIT_TOTALS };
 uint32_t kit_count_words(uint64_t *words, uint32_t most, uint64_t sign);
 void kit_print(void); // all counters that are not 0, for a test that failed

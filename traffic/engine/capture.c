@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sample frames on their way into a pcap file: one byte ring for each receiving thread, emptied by the main thread.
+// Sample frames for a pcap file: one byte ring per receiving thread, emptied by the main thread.
 #include "traffic/engine/capture.h"
 #include "wire/cache_line.h"
 #include <assert.h>
@@ -12,7 +12,7 @@
 
 #define RING_BYTES (1u << 20) // a power of two; more than a hundred of the longest frames
 
-// Stands before each frame in a ring; both together are rounded up to a whole number of these.
+// Precedes each frame in a ring; both together are rounded up to a multiple of this.
 struct record {
 	uint64_t ns;
 	uint16_t length, kept; // bytes of the frame; of these in the ring. length 0: nothing more before the ring's end
@@ -193,7 +193,7 @@ void capture_poll(struct capture *c)
 	uint32_t before = c->sampled + c->kept;
 	for (uint32_t i = 0; i < c->threads; i++)
 		drain(c, &c->ring[i]);
-	// What is in the file can be read even if this program is killed. A full disk shows here at the latest.
+	// Makes the file readable even if this program is killed. A full disk shows here at the latest.
 	if (c->sampled + c->kept != before && pcap_dump_flush(c->dumper) != 0 && c->error[0] == '\0')
 		snprintf(c->error, sizeof(c->error), "capture: %.200s: %s", c->file, strerror(errno));
 }

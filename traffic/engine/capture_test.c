@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is offered by several threads must be found in the file, read back through libpcap: every Nth, whole, in order.
+// Frames offered by several threads are in the file, read back through libpcap: every Nth, whole, in order.
 #include "traffic/engine/capture.h"
 #include <pcap/pcap.h>
 #include <pthread.h>
@@ -41,7 +41,7 @@ static struct capture *open_it(uint32_t every, uint32_t count, uint32_t threads)
 	return c;
 }
 
-// A frame that says who made it and which one it is; its length follows from that.
+// A frame that names its thread and number; its length follows from these.
 static uint16_t make(uint8_t *frame, uint32_t thread, uint32_t number)
 {
 	uint16_t length = (uint16_t)(60 + (number * 2654435761u >> 8) % (FRAME_MAX - 59));
@@ -137,7 +137,7 @@ static void wrong_frames_are_kept(void **state)
 	assert_int_equal(capture_close(NULL), 0);
 }
 
-// A full ring loses samples and nothing else: those before it are whole, and later ones come again.
+// A full ring loses samples and nothing else: earlier ones are whole, and later ones are taken again.
 static void full_ring_loses_samples(void **state)
 {
 	static uint8_t frame[FRAME_MAX];

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inside of the tester: ports, egresses and threads.
 //
-//   main thread    opens, commands, waits, copies counters; never touches a packet
-//   tester thread  receives on its ports and sends on its egresses, in one loop; the only one to touch them
-// The main thread writes `command` (release) and waits until every thread has written it to `seen` (release): what
-// it wrote before the command is seen by the threads, what they wrote before is seen by it.
+//   main thread    opens, commands, waits, copies counters; never touches a packet.
+//   Tester thread  receives on its ports and sends on its egresses, in one loop; only this thread touches them.
+//
+// The main thread writes `command` (release) and waits until every thread has written it to `seen` (release). So
+// threads see its earlier writes, and it sees theirs.
 #ifndef TRAFFIC_ENGINE_H
 #define TRAFFIC_ENGINE_H
 
@@ -39,7 +40,7 @@ struct pacer {
 };
 #define PACER_UNLIMITED UINT64_MAX
 
-// Streams that share one pacer: those with a share of the trial's rate, or one with a rate of its own.
+// Streams with one pacer: those with shares of the trial's rate, or a single one with its own rate.
 struct group {
 	struct pacer pacer;
 	uint32_t places, at;
@@ -56,7 +57,6 @@ struct tester_port {
 	uint64_t received_frames;
 };
 
-// The sending side of a port.
 struct egress {
 	struct tester_port *port;
 	struct rte_mempool *pool;
@@ -121,8 +121,8 @@ static inline uint16_t port_send(struct tester_port *p, uint16_t queue, struct r
 
 // Fills a buffer with the pattern, before it is used for the first time (mempool callback).
 void egress_prepare_buffer(struct rte_mempool *pool, void *pattern, void *mbuf, unsigned index);
-// A received mbuf may be one of egress_prepare_buffer()'s that came home over a link: whether its pattern is as it was
-// sent is known of a frame that was found right and ends where it ended.
+// A received mbuf may be one of egress_prepare_buffer()'s, returned over a link. Its pattern is known to be intact if
+// the frame was found right and ended at the same place.
 void egress_buffer_home(struct rte_mbuf *m, bool right);
 void egress_clear(struct egress *l, uint32_t nonce);
 void egress_begin(struct egress *l, uint64_t now);
@@ -133,7 +133,7 @@ uint32_t egress_send_neighbour_answers(struct egress *l);
 void egress_end(struct egress *l); // gives back what is pending
 // How many packets a pacer with a limit owes from its begin until `now`; 0 without a limit.
 uint64_t pacer_target(const struct pacer *p, uint64_t now);
-// Whether less than `part` of what was owed until `end` was sent; one packet is rounding.
+// Whether less than `part` of the packets owed until `end` was sent; one packet is rounding.
 bool pacer_fell_behind(const struct pacer *p, uint64_t end, double part);
 // How many packets are due, at most BURST.
 uint32_t pacer_due(struct pacer *p, uint64_t now);

@@ -30,8 +30,7 @@ static inline void histogram_add(struct histogram *h, uint64_t ticks)
 
 void histogram_clear(struct histogram *h);
 void histogram_join(struct histogram *to, const struct histogram *from);
-// The value below or at which the given part (0..1) of all lies, as the upper end of its bucket, never above max. 0
-// when empty.
+// Upper end of the bucket with the given quantile (0..1), never above max. 0 when empty.
 uint64_t histogram_quantile(const struct histogram *h, double part);
 // Lowest and highest ticks of a bucket.
 uint64_t histogram_low(uint32_t bucket);

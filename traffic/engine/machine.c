@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the machine did to a measurement, read from /proc, and an estimate of the core's clock.
+// Disturbance of a measurement by the machine, read from /proc, and an estimate of the core's clock.
 #include "traffic/engine/machine.h"
 #include "wire/cache_line.h"
 #include <math.h>
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#define LINE_BYTES 4096 // the line "intr" of /proc/stat is longer; its rest reads as lines that nobody asks for
+#define LINE_BYTES 4096 // the line "intr" of /proc/stat is longer; its rest reads as unused lines
 
 static bool asked_for(const uint16_t *cpu, uint32_t cpus, unsigned long number)
 {
@@ -107,7 +107,7 @@ static void chain(uint32_t sixteens)
 #define READINGS 200
 #define DISTANCE_SECONDS 0.03
 
-// A line that two threads write in turn: odd numbers by one, even ones by the other.
+// A line that two threads write in turn: odd numbers by one, even by the other.
 struct volley {
 	uint32_t turn cache_aligned;
 	uint32_t stop;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be said of any machine: counts grow, parts are parts, and the clock is one of a real core.
+// Properties of any machine: counts grow, parts are parts, and the clock is a real core's.
 #include "traffic/engine/machine.h"
 #include <sched.h>
 #include <setjmp.h>
@@ -82,7 +82,7 @@ static void round_trip(void **state)
 	if (n == 2) {
 		double ns = machine_round_trip_ns(cpu[0], cpu[1], 2.5e9);
 
-		assert_true(ns == 0 || (ns > 1 && ns < 1e5)); // 0: a machine so busy that nobody answered
+		assert_true(ns == 0 || (ns > 1 && ns < 1e5)); // 0: a machine too busy to answer
 	}
 	// The caller keeps its CPUs.
 	cpu_set_t after;

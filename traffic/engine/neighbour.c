@@ -36,7 +36,7 @@ static bool is_ours(const struct job_port *p, uint8_t version, const uint8_t *ad
 	return false;
 }
 
-// Nobody sends from a group address or from zeros, and what bears our own address is our frame come back.
+// A valid sender is neither a group address nor zeros; our own address is our frame come back.
 static bool is_other(const uint8_t mac[6], const uint8_t ours[6])
 {
 	static const uint8_t none[6];
@@ -104,8 +104,8 @@ static uint16_t icmpv6_sum(const uint8_t *ip, uint16_t bytes)
 	return (uint16_t)~sum;
 }
 
-// Goes through the options of a solicitation. *link: the source link-layer address, or NULL. Returns false when an
-// option has no length or leaves the message (RFC 4861 §7.1.1).
+// Reads the options of a solicitation. *link: the source link-layer address, or NULL. Returns false for an option
+// without length or beyond the message (RFC 4861 §7.1.1).
 static bool read_options(const uint8_t *option, uint16_t bytes, const uint8_t **link)
 {
 	*link = NULL;
@@ -122,7 +122,8 @@ static bool read_options(const uint8_t *option, uint16_t bytes, const uint8_t **
 	return true;
 }
 
-// What RFC 4861 §7.1.1 asks of a solicitation. `ip` has IPV6_BYTES + `bytes` bytes. *link: NULL or where to answer to.
+// Checks of RFC 4861 §7.1.1 for a solicitation. `ip` has IPV6_BYTES + `bytes` bytes. *link: NULL or the address to
+// answer.
 static bool good_solicitation(const uint8_t *ip, uint16_t bytes, const uint8_t **link)
 {
 	static const uint8_t nobody[16], solicited[13] = {0xff, 2, [11] = 1, [12] = 0xff};
@@ -140,7 +141,7 @@ static bool good_solicitation(const uint8_t *ip, uint16_t bytes, const uint8_t *
 	return true;
 }
 
-// RFC 4861 §7.2.4; who asks from the unspecified address is answered at ff02::1, unsolicited.
+// RFC 4861 §7.2.4; a question from the unspecified address is answered to ff02::1, unsolicited.
 static uint16_t answer_nd(const struct job_port *p, const uint8_t mac[6], const uint8_t *frame, uint16_t header,
 	uint16_t length, uint8_t *to, uint16_t room)
 {

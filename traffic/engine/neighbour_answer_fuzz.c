@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target: any received frame; what is answered fits its room, keeps the tags and is no question itself.
+// libFuzzer target: any received frame; an answer fits its room, keeps the tags and is no question itself.
 #include "traffic/engine/neighbour.h"
 #include <stdlib.h>
 #include <string.h>

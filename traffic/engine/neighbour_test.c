@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests as scapy makes them, and what must come back; then every way in which a request can be bad.
+// Requests made by scapy and their answers; then every malformed request.
 #include "traffic/engine/neighbour.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -87,7 +87,7 @@ static void nd_is_answered(void **state)
 	assert_memory_equal(to, nd_probe_reply, 86);
 }
 
-// The answer leaves with the tags that the question had.
+// The answer has the question's tags.
 static void tags_are_kept(void **state)
 {
 	static const uint8_t tag[16] = {0x88, 0xa8, 0x60, 100, 0x81, 0, 0, 60, 0x91, 0, 0, 1, 0x81, 0, 0, 2};
@@ -217,14 +217,14 @@ static void bad_nd_is_silent(void **state)
 	memcpy(in, nd_request, sizeof(in));
 	in[57] ^= 1;
 	assert_int_equal(answer(in, sizeof(in), to, ROOM), 0);
-	fix_sum(in, 32); // the same with its checksum in order: the rows above fail for what they name
+	fix_sum(in, 32); // the same with a correct checksum: the rows above fail for their own reason
 	assert_int_equal(answer(in, sizeof(in), to, ROOM), 86);
 	memset(in + 22, 0, 16); // a probe may not say who asks
 	fix_sum(in, 32);
 	assert_int_equal(answer(in, sizeof(in), to, ROOM), 0);
 }
 
-// Without the option, the answer goes to where the frame came from; other options are passed over.
+// Without the option, the answer goes to the frame's source; other options are skipped.
 static void options_of_nd(void **state)
 {
 	static const uint8_t nonce[8] = {14, 1, 1, 2, 3, 4, 5, 6}; // RFC 3971 §5.3.2

@@ -63,8 +63,7 @@ int order_init(struct order *o, enum flow_order kind, uint32_t flows, double exp
 	o->drawn = malloc(o->draws * sizeof(*o->drawn));
 	if (o->drawn == NULL)
 		return -1;
-	// The frequent flows are scattered over all: rank -> rank * step mod flows is one to one when step has no
-	// common divisor.
+	// Scatters the frequent flows: rank -> rank * step mod flows is one to one when step has no common divisor.
 	uint64_t step = 2654435761u % flows;
 
 	while (step == 0 || divisor(step, flows) != 1)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which order a stream's flows are visited. Seeded: the same profile gives the same order. One thread.
+// Order of a stream's flows. Seeded: the same profile gives the same order. One thread.
 #ifndef TRAFFIC_ORDER_H
 #define TRAFFIC_ORDER_H
 
@@ -19,7 +19,7 @@ struct order {
 int order_init(struct order *o, enum flow_order kind, uint32_t flows, double exponent, uint64_t seed);
 void order_free(struct order *o);
 
-// A counter and a mix (wyrand): unlike in a shift register, a number does not wait for the one before.
+// A counter and a mix (wyrand): unlike in a shift register, a number does not depend on its predecessor.
 static inline uint32_t order_random(uint64_t *state)
 {
 	*state += 0xa0761d6478bd642full;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of flows: each kind visits what it promises, and a seed always gives the same.
+// The order of flows: each kind visits the flows that it promises, and a seed always gives the same order.
 #include "traffic/engine/order.h"
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pacers: how many packets are due, what a late one gives up, and who is told to have fallen behind.
+// Pacers: how many packets are due, what a late one skips, and which have fallen behind.
 #include "traffic/engine/engine.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,8 +44,7 @@ static void late_pacers_give_up(void **state)
 	assert_int_equal(pacer_due(&p, 1), BURST);
 }
 
-// A port that owes a twentieth is not in time, whatever others do; what is due within a moment of the end does not
-// count.
+// A port that owes a twentieth is late, whatever others do; packets due within a moment of the end do not count.
 static void who_fell_behind_is_reported(void **state)
 {
 	struct pacer p = {.begun = 5000, .step = 1ull << 38}; // a packet in 1,024 ticks

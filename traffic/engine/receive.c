@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judges received frames: the tag says which packet it is, the table what it must look like. One thread for each port.
+// Judges received frames: the tag identifies the packet, the table has its expected bytes. One thread per port.
 #include "traffic/engine/stream.h"
 #include "traffic/wire/decode.h"
 #include <arpa/inet.h>
@@ -74,7 +74,7 @@ static inline bool lines_differ(const uint8_t *frame, const uint8_t *row, const 
 	return !line_is_zero(&sum);
 }
 
-// Payloads, in whole lines with the last one overlapping, or in words; short ones byte by byte.
+// Compares payloads in whole lines, the last one overlapping, or in words; short ones byte by byte.
 static inline bool bytes_differ(const uint8_t *a, const uint8_t *b, uint32_t n)
 {
 	line sum = {0};
@@ -117,7 +117,7 @@ static inline bool ip_header_sum_good(const uint8_t *ip)
 	return ((sum & 0xffff) + (sum >> 16)) == 0xffff;
 }
 
-// An L4 checksum, pseudo header included (RFC 768, RFC 8200 §8.1). No UDP checksum is a good one.
+// An L4 checksum with pseudo header (RFC 768, RFC 8200 §8.1). Absent in UDP counts as good.
 static bool l4_sum_good(const struct template_sum *s, const uint8_t *frame, uint16_t length)
 {
 	uint16_t given, covered = (uint16_t)(length - s->start);
@@ -247,8 +247,8 @@ static void count_wrong(struct receiver *r, const struct suspect *p, int kind)
 		template_name(r->headers.t, p->at, w->where, sizeof(w->where));
 }
 
-// A frame whose last bytes are no tag: padded to the shortest frame (IEEE 802.3 §3.2.7), of an earlier trial, or
-// nobody's.
+// A frame that does not end in a tag: padded to the shortest frame (IEEE 802.3 §3.2.7), of an earlier trial, or
+// foreign.
 static bool find_tag(struct check *c, const uint8_t *frame, uint16_t *length, struct tag *tag)
 {
 	struct decoded d;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes and sends packets when they are due. Open loop: a packet that the link does not take at its time is lost at the
-// gateway's door ("refused"), as it would be on a wire; only with an unlimited rate does the tester wait for the link.
+// Makes and sends packets when they are due. Open loop: a packet that the link does not take in time is lost at the
+// gateway's entry ("refused"), as on a wire. Only with an unlimited rate does the tester wait for the link.
 #include "traffic/engine/engine.h"
 
 #define LINE 64
@@ -109,8 +109,7 @@ uint32_t pacer_due(struct pacer *p, uint64_t now)
 	return (uint32_t)RTE_MIN(due, (uint64_t)BURST);
 }
 
-// The flow that the order chose, moved to one of those that belong to the queue at work: blocks of flows take the
-// queues in turn, as RSS would spread them.
+// Moves the chosen flow to one of the queue at work: blocks of flows take the queues in turn, as RSS would spread them.
 static inline uint32_t on_queue(const struct egress *l, const struct sender *s, uint32_t flow)
 {
 	uint32_t queues = l->port->dev.tx_queues, block = s->want->job.block;
@@ -128,7 +127,7 @@ static uint16_t transmit(struct egress *l, struct rte_mbuf **m, uint16_t n)
 	return port_send(l->port, l->queue, m, n);
 }
 
-// What the link did not take: lost, or with an unlimited rate kept for the next visit.
+// Packets refused by the link: lost, or with an unlimited rate kept for the next visit.
 static void left_over(struct egress *l, struct rte_mbuf **m, struct sender **from, uint16_t n, bool keep)
 {
 	if (keep) {
@@ -182,7 +181,7 @@ static uint32_t group_send(struct egress *l, struct group *g, uint32_t n, uint64
 	return n;
 }
 
-// Answers to what other streams' packets asked, with the asking packet's time.
+// Answers to other streams' packets, with their time stamps.
 static uint32_t send_answers(struct egress *l, struct sender *s, const struct pattern *pattern)
 {
 	struct answer asked[BURST];
@@ -211,7 +210,7 @@ uint32_t egress_send_neighbour_answers(struct egress *l)
 	return n;
 }
 
-// What the link did not take of the groups without a limit. Returns how many packets there were; some may be left.
+// Sends the pending packets of groups without a limit. Returns how many were sent; some may remain.
 static uint32_t send_pending(struct egress *l)
 {
 	struct rte_mbuf *m[BURST];
@@ -227,7 +226,7 @@ static uint32_t send_pending(struct egress *l)
 	return pendings - l->pendings;
 }
 
-// Groups without a limit get what the others leave, and take turns; when the link does not take all of one, they wait.
+// Groups without a limit use the rest of the link in turn; when it does not take all of one, they wait.
 static uint32_t send_unlimited(struct egress *l, uint64_t now, const struct pattern *pattern)
 {
 	uint32_t n = send_pending(l);

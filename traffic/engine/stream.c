@@ -8,8 +8,8 @@
 #define LINE 64
 #define HUGE_PAGE (2u << 20)
 
-// Zeroed memory for a table, on huge pages when the kernel has them to give: a walk over millions of flows would else
-// miss the TLB with each packet.
+// Zeroed memory for a table, on huge pages if available: a walk over millions of flows would else miss the TLB with
+// each packet.
 static void *table_alloc(size_t bytes)
 {
 	size_t size = RTE_ALIGN_CEIL(bytes, (size_t)(bytes < HUGE_PAGE ? 4096 : HUGE_PAGE));
@@ -59,7 +59,7 @@ static uint16_t checksum_at(const uint8_t *row, uint32_t offset)
 	return sum % 0xffff;
 }
 
-// Finds what a field does to the checksums, by writing it twice.
+// Finds a field's effect on the checksums, by writing it twice.
 static void prepare_field(struct headers *h, uint32_t index, const uint8_t *payload)
 {
 	const struct template_field *f = &h->t->field[index];
@@ -146,7 +146,7 @@ void headers_write(const struct headers *h, uint32_t size, uint32_t flow, uint8_
 	}
 }
 
-// The first flow's header at each size; the payload that it is summed up with goes again.
+// The first flow's header at each size; its payload is only for the sum.
 static int make_first(
 	struct headers *h, const struct template *sent, const struct work_stream *s, const struct pattern *p)
 {
@@ -171,8 +171,8 @@ static int make_first(
 	return 0;
 }
 
-// `sent` is the header as sent, which says how long the payload is. The room behind a header up to `stride` is
-// filled from the pattern. Returns 0, or -1 without memory.
+// `sent` is the sent header, which determines the payload's length. Room behind a header up to `stride` is filled from
+// the pattern. Returns 0, or -1 without memory.
 static int headers_init(struct headers *h, const struct template *t, const struct template *sent,
 	const struct work_stream *s, const struct pattern *p, uint32_t stride)
 {
@@ -206,7 +206,7 @@ static void payload_sum_init(struct payload_sum *p, const struct headers *h)
 	const struct template_sum *sum = h->t != NULL ? template_payload_sum(h->t) : NULL;
 
 	*p = (struct payload_sum){0};
-	// One over a field that may be anything is summed up packet by packet.
+	// A checksum over a field of any value is computed per packet.
 	if (sum == NULL || h->t->mask[sum->offset] == 0)
 		return;
 	p->offset = sum->offset;
@@ -220,8 +220,8 @@ static uint32_t common_divisor(uint32_t a, uint32_t b)
 	return b == 0 ? a : common_divisor(b, a % b);
 }
 
-// Spreads the sizes over the places of the mix as evenly as they go (smooth weighted round robin). There are as many
-// places as the weights need, so that the mean size is exactly what a rate in bits was calculated with.
+// Spreads the sizes over the places of the mix as evenly as possible (smooth weighted round robin). The weights
+// determine the number of places, so the mean size is exactly that of the bit rate's calculation.
 static int make_mix(struct sender *s)
 {
 	int32_t credit[JOB_SIZES] = {0}, total = 0;

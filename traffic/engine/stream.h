@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of the tester: a stream's sending half and its receiving half, each touched by one thread only.
+// Inside of the tester: a stream's sending and receiving halves, each of one thread only.
 //
-//   sender    written by the thread that sends on the stream's port
-//   receiver  written by the thread that receives on the stream's sink
-// The main thread reads counters while they run (64-bit words, late at worst) and copies them when the threads are
-// at rest.
+//   sender    written by the thread that sends on the stream's port.
+//   Receiver  written by the thread that receives on the stream's sink.
+//
+// The main thread reads counters while they run (64-bit words, late at worst) and copies them when the threads rest.
 #ifndef TRAFFIC_STREAM_H
 #define TRAFFIC_STREAM_H
 
@@ -17,10 +17,10 @@
 #include <rte_ring.h>
 
 #define PATTERN_BYTES (FRAME_MAX + 64)
-#define TABLE_BYTES_MAX (512ull << 10) // a row from behind L2 costs more than one that is computed
+#define TABLE_BYTES_MAX (512ull << 10) // beyond L2 a stored row costs more than a computed one
 
-// What every packet holds behind its header: byte k of a frame as sent is byte k of the pattern, up to the tag. It
-// repeats nowhere, so that a payload that slipped is seen.
+// The bytes behind every packet's header: byte k of a sent frame is byte k of the pattern, up to the tag. It never
+// repeats, so a shifted payload is seen.
 struct pattern {
 	uint8_t byte[PATTERN_BYTES];
 };
@@ -33,13 +33,12 @@ struct header_field {
 	uint64_t each, wrap; // 2^64 / each and / count, rounded up; 0: by 1
 	uint32_t sums;
 	struct {
-		uint16_t index, add; // what k = 1 adds to a checksum, modulo 65535; those that it changes
+		uint16_t index, add; // added to a checksum by k = 1, modulo 65535; the checksums that it changes
 	} sum[TEMPLATE_SUMS];
 };
 
-// Headers of all flows at all sizes, made beforehand where they fit into TABLE_BYTES_MAX; else made of the first
-// flow's. A checksum of one's complement is linear in what it covers, so each field has its part in it, whatever
-// lies in between.
+// Headers of all flows at all sizes, precomputed if they fit into TABLE_BYTES_MAX; else derived from the first flow's.
+// A one's complement checksum is linear in its data, so each field contributes separately.
 struct headers {
 	const struct template *t;
 	uint8_t *row; // [size][flow], stride bytes each; NULL: none
@@ -82,7 +81,7 @@ static inline uint32_t tag_sum(const struct tag *t, int odd)
 	return odd ? ((uint32_t)sum & 0xff) << 8 | (uint32_t)sum >> 8 : (uint32_t)sum;
 }
 
-// The checksum of a packet, in memory order, from the one made for a tag of zeros.
+// The checksum of a packet, in memory order, from that with a tag of zeros.
 static inline uint16_t payload_sum_with(const struct payload_sum *p, uint32_t size, uint16_t zero, const struct tag *t)
 {
 	uint32_t sum = (uint16_t)~zero + tag_sum(t, p->odd[size]);
@@ -111,7 +110,7 @@ struct sender {
 	uint64_t sent, sent_bytes, refused;
 } cache_aligned;
 
-// What has come of a flow: the next sequence number, and which of the 32 before it came (bit 0: the last).
+// A flow's receive state: the next sequence number, and which of the 32 before it arrived (bit 0: the last).
 struct flow_state {
 	uint32_t next, window;
 };
@@ -135,7 +134,6 @@ struct receiver {
 	struct stream_count count; // without what the sender counts
 } cache_aligned;
 
-// The size of the next packet, as an index.
 static inline uint32_t sender_size(struct sender *s)
 {
 	uint32_t at = s->at;
@@ -144,7 +142,6 @@ static inline uint32_t sender_size(struct sender *s)
 	return s->mix[at];
 }
 
-// What sender_make() will read of a flow.
 static inline void sender_prefetch(const struct sender *s, uint32_t flow, uint32_t size)
 {
 	if (s->headers.row != NULL)
@@ -163,8 +160,7 @@ uint32_t headers_stride(const struct template *t);
 
 // receive.c
 
-// The number of the trial that is `trials` after the one with this number; every number comes once before one comes
-// again.
+// The number of the trial `trials` after this one; numbers repeat only after all were used.
 static inline uint32_t nonce_after(uint32_t nonce, int32_t trials)
 {
 	return nonce + (uint32_t)trials * 2654435761u;
@@ -182,7 +178,6 @@ struct check {
 	uint64_t stray; // of all trials together: they come between two as well
 };
 
-// Asks for what check_frame() will read of a packet's flow.
 static inline void check_prefetch(const struct check *c, const uint8_t *frame, uint16_t length)
 {
 	struct tag tag;
@@ -203,14 +198,14 @@ static inline void check_prefetch(const struct check *c, const uint8_t *frame, u
 		rte_prefetch0(r->headers.row + ((size_t)size * r->headers.flows + flow) * r->headers.stride);
 }
 
-// Judges one frame that arrived at `now` (ticks) and counts it. Returns the stream, or NULL when the frame is
-// nobody's; *wrong says whether it should be kept in the capture.
+// Judges a frame that arrived at `now` (ticks) and counts it. Returns the stream, or NULL when it has none; *wrong says
+// whether to keep it in the capture.
 struct receiver *check_frame(struct check *c, const uint8_t *frame, uint16_t length, uint64_t now, bool *wrong);
 
 // send.c
 
-// Writes header, tag and checksums of the next packet of a flow into a buffer whose payload already is the pattern.
-// Returns the frame's length.
+// Writes header, tag and checksums of a flow's next packet into a buffer that has the pattern as payload. Returns the
+// frame's length.
 uint16_t sender_make(struct sender *s, uint8_t *frame, uint32_t flow, uint32_t size, uint32_t time, uint32_t nonce);
 
 #endif

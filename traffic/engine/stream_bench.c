@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What making and judging a packet costs without a link: ticks of one thread, medians of many short rounds (a round
-// that was interrupted does not move them). The streams are the first of three profiles in traffic/profiles.
+// Cost of making and judging a packet without a link: ticks of one thread, medians of many short rounds (an interrupted
+// round does not move them). The streams are the first of three profiles in traffic/profiles.
 #include "traffic/engine/engine.h"
 #include "traffic/wire/stack_kit.h"
 #include <rte_cycles.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sender and receiver face to face, with the test as the gateway between them: whatever it breaks is seen, whatever
-// it leaves alone is not blamed. No ports, no DPDK environment.
+// Sender and receiver, with the test as the gateway between them: every damage is seen, and undamaged packets are not
+// blamed. No ports, no DPDK environment.
 #include "traffic/engine/engine.h"
 #include "traffic/wire/decode.h"
 #include "traffic/wire/stack_kit.h"
@@ -23,7 +23,7 @@ struct bench {
 	uint8_t frame[ROOM];
 };
 
-// A stream: its flows, its sizes, what is sent and what must arrive (NULL: anything may).
+// A stream: flows, sizes, sent headers and expected ones (NULL: any).
 struct described {
 	uint32_t flows, sizes;
 	struct job_size size[JOB_SIZES];
@@ -89,8 +89,7 @@ static uint16_t make(struct bench *b, uint32_t flow, uint32_t size)
 	return sender_make(&b->sender, b->frame, flow, size, 1000 >> TAG_TIME_SHIFT, NONCE);
 }
 
-// What a right gateway makes of it: the expected header in place of the sent one; the checksum of the subscriber's
-// own L4 header is not touched.
+// A correct gateway's output: the expected header replaces the sent one; the subscriber's L4 checksum stays.
 static uint16_t forward(struct bench *b, uint32_t flow, uint16_t length, uint8_t *to)
 {
 	const struct template *in = &b->stream.send, *out = &b->stream.receive;
@@ -206,7 +205,7 @@ static void tables_change_nothing(void **state)
 	}
 }
 
-// A header that is made of the first flow's is the one that the template says, at any flow and size, on both sides.
+// A header derived from the first flow's equals the template's, at any flow and size, on both sides.
 static void headers_are_those_of_the_template(void **state)
 {
 	uint8_t want[TEMPLATE_BYTES + 64], got[TEMPLATE_BYTES + 64];
@@ -236,7 +235,7 @@ static void headers_are_those_of_the_template(void **state)
 	}
 }
 
-// Each single bit of a frame, but for those that the profile says may be anything.
+// Each single bit of a frame, except those that the profile leaves open.
 static void every_flipped_bit_is_seen(void **state)
 {
 	uint8_t out[ROOM];
@@ -308,7 +307,7 @@ static void lengths_ports_and_unknown_packets(void **state)
 	assert_true(arrive(b, out, (uint16_t)(n + 4)));
 	assert_int_equal(b->receiver.count.wrong[WRONG_LENGTH], 1);
 	n = forward(b, 1, make(b, 1, 0), out);
-	assert_false(arrive(b, out, (uint16_t)(n - 1))); // the tag is cut: nobody's
+	assert_false(arrive(b, out, (uint16_t)(n - 1))); // the tag is cut: foreign
 	assert_int_equal(b->check.foreign, 1);
 	n = forward(b, 1, make(b, 1, 0), out);
 	b->check.port = 0;
@@ -330,7 +329,7 @@ static void lengths_ports_and_unknown_packets(void **state)
 	bench_close(b);
 }
 
-// A gateway that takes tags off may have to pad what is left to 60 bytes.
+// A gateway that removes tags may have to pad the rest to 60 bytes.
 static void padding_is_no_fault(void **state)
 {
 	static const struct described untagged = {4, 1, {{66, 1}},
@@ -347,7 +346,7 @@ static void padding_is_no_fault(void **state)
 	bench_close(b);
 }
 
-// The obvious model: which numbers came, and the highest of them.
+// A simple model: the received numbers, and the highest of them.
 struct model {
 	uint8_t came[4096];
 	int highest;
@@ -444,7 +443,7 @@ static void tag_sums_add_up(void **state)
 	}
 }
 
-// Every size comes exactly as often as its weight says, so that a rate in bits is what was asked for.
+// Every size comes exactly as often as its weight says, so the bit rate is exact.
 static void mixes_are_exact(void **state)
 {
 	static const struct described odd = {

@@ -20,7 +20,7 @@
 #define ANSWERS 1024
 #define PLACES_MAX (1u << 17) // two streams of any shares fit exactly
 #define DECODE_EVERY 1021 // a prime: streams that take turns are all looked at
-#define XDP_RINGS 8192 // buffers that net_af_xdp takes for its fill and completion rings, whatever was asked for
+#define XDP_RINGS 8192 // buffers that net_af_xdp always takes for its fill and completion rings
 
 static bool is_link(const struct job_port *p)
 {
@@ -85,7 +85,7 @@ static int allocate(struct tester *t)
 	return t->port && t->egress && t->sender && t->receiver && t->thread ? 0 : -1;
 }
 
-// What DPDK wants to be told, from the words of the job, as in the gateway's configuration.
+// DPDK's arguments, from the words of the job, as in the gateway's configuration.
 static void device_args(const struct job_port *p, char *args, size_t n)
 {
 	const char *key = "iface=", *more = p->args;
@@ -111,8 +111,7 @@ static void device_args(const struct job_port *p, char *args, size_t n)
 		snprintf(args + used, n - used, ",rsize=%d", rte_log2_u32(p->descriptors));
 }
 
-// A memif client starts only when its server listens, else its driver says -1 (EPERM): that is waited for as for a
-// link.
+// A memif client starts only when its server listens; its driver says -1 (EPERM) before. We wait for it as for a link.
 static int open_device(struct tester *t, struct tester_port *p, const struct ethdev_want *device, char *error, size_t n)
 {
 	const struct timespec pause = {.tv_nsec = 50000000};
@@ -134,7 +133,7 @@ static int open_device(struct tester *t, struct tester_port *p, const struct eth
 	return code == 0 ? 0 : -1;
 }
 
-// A memif port that gives its memory to the link is connected before the next one is opened (zero_copy.h).
+// A memif port that shares its memory is connected before the next one is opened (zero_copy.h).
 static int open_shared(struct tester *t, struct tester_port *p, const struct ethdev_want *device, char *error, size_t n)
 {
 	struct zero_copy kept;
@@ -266,8 +265,8 @@ static int every_share_has_a_place(const struct egress *l, const struct group *g
 	return 0;
 }
 
-// The group of an egress's streams that share a rate: a pattern of places, each stream as often as its share says
-// and as evenly as it goes (smooth weighted round robin). More than PLACES_MAX places are rounded.
+// The group of an egress's streams that share a rate: a pattern of places, in which each stream has its share, spread
+// evenly (smooth weighted round robin). More than PLACES_MAX places are rounded.
 static int make_shared_group(struct egress *l, struct group *g, char *error, size_t n)
 {
 	uint64_t total = 0;
@@ -331,7 +330,7 @@ static int make_egress(struct tester *t, uint16_t index, char *error, size_t n)
 	return 0;
 }
 
-// With a thread for each direction of each port every thread has one of them, else ports are dealt out in blocks.
+// With a thread per direction of each port, every thread has one; else ports are dealt out in blocks.
 static void deal_out(struct tester *t)
 {
 	for (uint32_t i = 0; i < t->threads; i++) {

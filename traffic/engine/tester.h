@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <stddef.h>
 
-// What was wrong with a packet whose tag was good. A packet counts once, under the first that applies.
+// Faults of a packet with a good tag. A packet counts once, under the first fault.
 enum wrong { WRONG_PORT, WRONG_LENGTH, WRONG_HEADER, WRONG_CHECKSUM, WRONG_PAYLOAD, WRONG_STRUCTURE, WRONG_KINDS };
 _Static_assert(WRONG_KINDS == JOB_WRONGS, "the job has room for each kind");
 
@@ -19,16 +19,16 @@ struct tester;
 struct tester *tester_open(
 	const struct work *w, int argc, char **argv, const volatile sig_atomic_t *stop, char *error, size_t n);
 void tester_close(struct tester *t);
-// Waits until every link is up, for what is left of the job's time for all of them. Returns 0, or -1 after a
-// sentence that names the ports without a link.
+// Waits until every link is up, within the job's time for all of them. Returns 0, or -1 after a sentence that names the
+// ports without a link.
 int tester_wait_links(struct tester *t, char *error, size_t n);
-// Runs one trial and waits for what is still under way. `count`: one for each stream. Returns 0, or -1 with a sentence
-// when a port has failed, which ends the trial too. *stop ends it early, with `interrupted` set.
+// Runs one trial and waits for packets in flight. `count`: one for each stream. Returns 0, or -1 with a sentence when a
+// port failed, which ends the trial too. *stop ends it early, with `interrupted` set.
 int tester_trial(struct tester *t, const struct job_request *asked, struct trial *result, struct stream_count *count,
 	char *error, size_t n);
-// Waits for what the last trial has not waited for, which lost `lost` packets. Returns how many came.
+// Waits for the rest of the last trial, which lost `lost` packets. Returns how many arrived.
 uint64_t tester_end(struct tester *t, uint64_t lost);
-// Speed of each port's link in Mbit/s, 0 where it has none to tell, to `mbps` (as many as ports).
+// Writes each port's link speed in Mbit/s, 0 if unknown, to `mbps` (as many as ports).
 void tester_speeds(const struct tester *t, uint32_t *mbps);
 double tester_tsc_hz(const struct tester *t);
 

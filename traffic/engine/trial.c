@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One trial: set the rates, send for a while, wait for what is under way, reconcile.
+// One trial: set the rates, send for a while, wait for packets in flight, reconcile.
 #include "core/ethdev.h"
 #include "traffic/engine/engine.h"
 #include <math.h>
@@ -11,17 +11,16 @@
 
 #define LOOK_NS 20000000 // the main thread looks this often: each look may take the CPU from a tester thread
 #define LINK_NAPS 50 // and at the links every so many times
-#define CATCH_UP 100e-6 // seconds that a late thread may make up for; more would be a burst that nobody asked for
+#define CATCH_UP 100e-6 // seconds that a late thread may make up for; more would be an unwanted burst
 #define LATE_DRAINS 20 // waits of a trial, for what is late at the end of a run
 #define LIMITED 0.995 // of the rate asked for
 #define SWITCHES                                                                                                       \
 	2000 // involuntary ones per second of a pinned thread, above which a trial counts as disturbed; on a small machine
-// the control threads of gateway and tester take the CPU for microseconds a thousand times a second, and the pauses
-// say the rest
+// the control threads of gateway and tester take the CPU for microseconds a thousand times a second; pauses count the
+// rest
 #define GAP_MIN 50e-6 // seconds; shorter pauses are part of life
-// A virtual machine's CPUs are moved about: when they come to lie in different parts of the processor, a cache line
-// between them takes six times as long, and a link over shared memory with it. More than this much longer than the
-// nearest is far.
+// A virtual machine's CPUs move. In different parts of the processor, a cache line between them takes six times as
+// long, and so does a link over shared memory. FAR times the nearest distance is far.
 #define FAR 2.0
 #define START_DELAY 1e-3 // seconds from the command to the first packet, so that all threads begin together
 
@@ -135,7 +134,7 @@ static double set_rates(struct tester *t, double rate)
 	return highest;
 }
 
-// A pause of the tester longer than half a ring's worth may lose packets at the gateway's exit: nobody fetched them.
+// A longer pause of the tester than half a ring may lose packets at the gateway's exit.
 static double gap_allowed(const struct tester *t, double highest)
 {
 	uint32_t ring = UINT32_MAX;
@@ -188,18 +187,18 @@ static void look(struct tester *t)
 	t->arrived = arrived;
 }
 
-// Until everything is back, or too long. Silence in between proves nothing: a gateway that the machine has put aside
-// for a while still sends what it holds.
+// Until all packets are back, or too long. Silence proves nothing: a gateway that lost its CPU for a while still sends
+// what it holds.
 static void drain(struct tester *t)
 {
 	uint64_t end = after(t->work->job.drain);
 
 	while (clock_monotonic_ns() < end && !all_back(t))
 		look(t);
-	look(t); // what comes twice comes behind the last that was waited for
+	look(t); // duplicates arrive behind the last expected packet
 }
 
-// Packets of earlier trials that no result has told of yet.
+// Packets of earlier trials that no result has counted yet.
 static uint64_t new_strays(struct tester *t)
 {
 	uint64_t before = t->stray_told;
@@ -244,8 +243,7 @@ static void add_up(struct tester *t, struct trial *r, struct stream_count *count
 	r->stray = new_strays(t);
 }
 
-// Each pacer is judged: a port that fell behind is not made up for by others that did not. What became due at the
-// very end may not have been sent yet.
+// Each pacer is judged: others do not make up for a port that fell behind. Packets due at the very end may be unsent.
 static bool limited(const struct tester *t, uint64_t end)
 {
 	end -= (uint64_t)(CATCH_UP * t->tsc_hz);
@@ -387,7 +385,8 @@ int tester_trial(struct tester *t, const struct job_request *asked, struct trial
 	return -1;
 }
 
-// The links close behind it, and what is on its way then is nobody's: silence as long as a trial waits must do.
+// The links close afterwards, and packets still on their way are not counted: silence for a trial's waiting time
+// suffices.
 uint64_t tester_end(struct tester *t, uint64_t lost)
 {
 	uint64_t now = clock_monotonic_ns(), silence = (uint64_t)(t->work->job.drain * 1e9);

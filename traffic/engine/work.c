@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// See work.h. The office has read the profile, but what it sends is no more trusted than a file.
+// See work.h. The office has read the profile, but its message is trusted no more than a file.
 #include "traffic/engine/work.h"
 #include "traffic/engine/order.h"
 #include "traffic/wire/tag.h"
@@ -116,7 +116,7 @@ __attribute__((format(printf, 5, 6))) static void fault(
 	va_end(args);
 }
 
-// Bytes in front of what an MTU limits: Ethernet and VLAN tags. PPPoE is inside (RFC 2516 §7).
+// Bytes before those that an MTU limits: Ethernet and VLAN tags. PPPoE is inside (RFC 2516 §7).
 static uint32_t l2_bytes(const struct template *t)
 {
 	uint32_t bytes = 0;
@@ -205,7 +205,7 @@ static const char *take_stream(
 	return NULL;
 }
 
-// An answer goes out where its question came in, to the same flow, and each question gets one.
+// An answer leaves by its question's port, to the same flow; each question gets one.
 static const char *check_answers(const struct work *w)
 {
 	bool answered[JOB_STREAMS] = {false};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine is to do: a job that was checked, its stacks compiled.
+// The engine's task: a checked job with compiled stacks.
 #ifndef TRAFFIC_WORK_H
 #define TRAFFIC_WORK_H
 
@@ -24,14 +24,13 @@ struct work_faults {
 	struct job_fault fault[JOB_FAULTS]; // the first of them
 };
 
-// Bytes of the largest job.
 #define WORK_BYTES                                                                                                     \
 	(sizeof(struct job) + JOB_PORTS * sizeof(struct job_port) +                                                    \
 		JOB_STREAMS * (sizeof(struct job_stream) + 2 * sizeof(struct stack)))
 
-// Checks and compiles the `n` bytes of a job (job.h). Returns NULL after a sentence in `error` when they are no job of
-// this version within its bounds. What is wrong with a stack, or with the size of its packets, is a fault; with one the
-// work is only good for work_free().
+// Checks and compiles the `n` bytes of a job (job.h). NULL, with a sentence in `error`, when they are no job of this
+// version within its bounds. A wrong stack or packet size is a fault; work with a fault may only be freed by
+// work_free().
 struct work *work_parse(const uint8_t *bytes, size_t n, struct work_faults *faults, char *error, size_t room);
 void work_free(struct work *w);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target: a good job with some bytes changed, each by four of the input: its place and its value. What is not
-// refused can be worked with: the headers of its streams are written.
+// libFuzzer target: a good job with some bytes changed, each by four of the input: place and value. An accepted job is
+// usable: the headers of its streams are written.
 #include "traffic/engine/work_kit.h"
 
 #define NEED(condition)                                                                                                \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A good job for the test and the fuzz target of work.c: two ports, a stream and one that answers it.
+// A valid job for the test and the fuzz target of work.c: two ports, a stream and its answer.
 #ifndef TRAFFIC_WORK_KIT_H
 #define TRAFFIC_WORK_KIT_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is taken for a job and what is not, and what is said about a stack or a size that cannot be.
+// Valid and invalid jobs, and the sentences about impossible stacks and sizes.
 #include "traffic/engine/work_kit.h"
 #include <math.h>
 #include <setjmp.h>

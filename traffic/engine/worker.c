@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define AHEAD 6 // packets that are prefetched ahead of the one that is judged
+#define AHEAD 6 // packets prefetched ahead of the judged one
 #define IDLE_LOOPS 64 // without work, before a thread that is not pinned sleeps
 #define IDLE_SLEEP_NS 50000
 
@@ -83,7 +83,7 @@ static uint32_t receive(struct tester_thread *th, struct tester_port *p, uint64_
 	for (uint16_t q = 0; q < p->dev.rx_queues; q++) {
 		uint16_t n = port_receive(p, q, m, BURST);
 
-		// Not the loop's time: with a pause in between, packets would have come before they were sent.
+		// Not the loop's time: after a pause, packets would arrive before they were sent.
 		if (n > 0)
 			now = rte_rdtsc();
 		for (uint32_t i = 0; i < (uint32_t)n + 2 * AHEAD; i++) {

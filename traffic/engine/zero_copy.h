@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several memif ports that share this process's memory without copying. DPDK's driver (22.11, memif_connect())
-// closes the file descriptors of EAL's own huge pages as soon as one port is connected; the next port would hand
-// over whatever file has that number by then, and its peer would read foreign memory. So ports are connected one
-// after the other, and the descriptors are put back in between. Main thread, before other threads open files.
+// Several memif ports that share this process's memory without copies. DPDK's driver (22.11, memif_connect()) closes
+// the descriptors of EAL's huge pages when one port is connected. The next port would then pass whatever file has that
+// number, and its peer would read foreign memory. So ports are connected one after the other, and the descriptors are
+// restored in between. Main thread, before other threads open files.
 #ifndef TRAFFIC_ZERO_COPY_H
 #define TRAFFIC_ZERO_COPY_H
 

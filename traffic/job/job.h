@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the office (lab/tester, Go) and the engine (C) say to each other: the job at the beginning, then a request and
-// its answer at a time. Each message is a struct job_head and as many bytes as it says, in host byte order. All padding
-// is spelled out: api/check.sh makes the Go types of this header.
+// Messages between the office (lab/tester, Go) and the engine (C): first the job, then requests and their answers. Each
+// is a struct job_head and the bytes that it announces, in host byte order. Padding is spelled out: api/check.sh makes
+// the Go types of this header.
 #ifndef TRAFFIC_JOB_H
 #define TRAFFIC_JOB_H
 
@@ -30,8 +30,8 @@
 
 // ---- the job: struct job, then its ports, then of each stream struct job_stream and two stacks, send and receive ----
 
-// A header field's value: the same in every packet, or counted from flow to flow, or anything (what is received only):
-// value(flow) = bytes + step * ((flow / each) % count).
+// A header field's value: constant, counted by flow, or any (received only). value(flow) = bytes + step * ((flow /
+// each) % count).
 struct value {
 	uint8_t given; // the profile names it; else the layer's default counts
 	uint8_t any;
@@ -193,7 +193,7 @@ struct trial {
 	double round_trip_ns; // of a cache line between our CPU and the gateway's, the longer of before and after; 0 unknown
 	double clock_ghz; // core clock estimated before the trial (a chain of dependent additions)
 	uint64_t sent, received, lost, duplicate, reordered, stale, wrong; // sums over the streams
-	uint64_t foreign; // frames without a tag: no stream's packet, or one that was damaged in its tag
+	uint64_t foreign; // frames without a tag: no stream's packet, or a damaged tag
 	uint64_t control; // ARP, ND, LLDP and the like: counted, answered where we can
 	uint64_t stray; // packets that came when their trial was over
 	uint64_t switches; // involuntary context switches of the tester's threads
@@ -222,7 +222,7 @@ struct wrong_frame {
 	uint8_t frame[JOB_WRONG_BYTES], expected[JOB_WRONG_BYTES]; // the beginning of both
 };
 
-// Of one stream and one trial. sent = received + lost; received counts each packet once.
+// Of one stream and one trial: sent = received + lost; received counts each packet once.
 struct stream_count {
 	uint64_t sent, sent_bytes; // offered to the link; L2 bytes with FCS
 	uint64_t refused; // of `sent`: the link's transmit queue was full, so the packet was lost at the gateway's door

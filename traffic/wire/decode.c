@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk over a received frame: a function for each header, which checks it, moves on behind it and says what comes
-// next.
+// Walks a received frame: one function per header, which checks it, moves behind it and names the next one.
 #include "traffic/wire/decode.h"
 #include <arpa/inet.h>
 #include <stdarg.h>
@@ -68,7 +67,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct walk *w, const char
 	w->room -= (size_t)n;
 }
 
-// The packet at work ends at `end`. What encloses it must end there too, but for padding. Returns whether it is so.
+// The packet at work ends at `end`. Checks that its enclosing one ends there too, but for padding.
 static bool ends(struct walk *w, uint32_t end, const char *beyond, const char *before)
 {
 	bool padded = !w->bounded && w->length == FRAME_SHORTEST;
@@ -259,8 +258,8 @@ static enum next ipv4(struct walk *w)
 	return ipv4_protocol(w, p[9]);
 }
 
-// Extension headers of IPv6 (RFC 8200 §4); `at` stands on the first. On true, *next is what lies at `at`; false: a
-// fault, or the rest is of no concern.
+// Extension headers of IPv6 (RFC 8200 §4), from `at` on. True: *next is the header at `at`. False: a fault, or the rest
+// does not matter.
 static bool ipv6_extensions(struct walk *w, uint32_t *next)
 {
 	for (uint32_t i = 0; *next == 0 || *next == 43 || *next == 44 || *next == 51 || *next == 60; i++) {
@@ -397,7 +396,7 @@ static enum next icmpv6(struct walk *w)
 }
 
 // The chain of extension headers (TS 29.281 §5.2.1): a length in units of 4 octets, content, the next one's type. `at`
-// stands on the first length.
+// is the first length.
 static bool gtpu_extensions(struct walk *w, uint32_t type)
 {
 	for (uint32_t i = 0; type != 0; i++) {

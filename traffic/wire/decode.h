@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A decoder of its own for received frames: walks every header and verifies every length and checksum on the way. It
-// shares no code with the gateway or with stack.c. Pure; any bytes may come.
+// An independent decoder for received frames: walks every header and verifies every length and checksum. Shares no code
+// with the gateway or with stack.c. Pure; accepts any bytes.
 #ifndef TRAFFIC_DECODE_H
 #define TRAFFIC_DECODE_H
 
@@ -13,7 +13,7 @@
 
 struct decoded {
 	bool control; // ARP, ND, MLD, IGMP, LLDP, slow protocols, PPPoE discovery and PPP's own, GTP-U echo and other
-		// messages without a user's packet: nobody's test packet
+		// messages without a user's packet: not a test packet
 	uint16_t inner_l3; // offset of the innermost IP header; 0 none
 	uint16_t end; // where the innermost packet ends; bytes behind it are padding
 	uint8_t layers;
@@ -21,13 +21,13 @@ struct decoded {
 	uint16_t at; // offset of the header with the fault
 };
 
-// Decodes `length` bytes of a frame without FCS. A packet must fill what encloses it to the last byte; only in a frame
-// of 60 bytes, the shortest there is on a wire (IEEE 802.3 §3.2.7), padding may follow the outermost packet. What
-// follows an EtherType or an IP protocol not known here, a fragment's header or an ESP header is not looked at. Returns
-// 0 when nothing is wrong, else -1; *d is always filled.
+// Decodes `length` bytes of a frame without FCS. A packet must fill its enclosing one to the last byte; padding may
+// only follow the outermost packet of a 60-byte frame, the shortest on a wire (IEEE 802.3 §3.2.7). Data behind an
+// unknown EtherType or IP protocol, a fragment's header or an ESP header is not examined. Returns 0 when nothing is
+// wrong, else -1; *d is always filled.
 int decode_frame(const uint8_t *frame, uint16_t length, struct decoded *d);
 // One line per header, for people: "ethernet 02:… > 02:…, type 0x8100", "vlan 100, …", and one for a fault. Each ends
-// with a newline; what does not fit in `n` bytes is cut off. Always ends the string (n >= 1).
+// with a newline; text beyond `n` bytes is cut off. Always terminated (n >= 1).
 void decode_text(const uint8_t *frame, uint16_t length, char *to, size_t n);
 
 #endif

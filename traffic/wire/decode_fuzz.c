@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target: the decoder on any bytes, any stack through the compiler, and what the compiler's templates write
-// through the decoder.
+// libFuzzer target: the decoder on any bytes, any stack through the compiler, and its templates' output through the
+// decoder.
 #include "traffic/wire/decode.h"
 #include "traffic/wire/stack_kit.h"
 
@@ -62,7 +62,7 @@ static void any_value(struct bytes *b, struct value *v)
 	}
 }
 
-// A stack that nobody has looked at: it is refused, or its headers are written.
+// An unchecked stack: it is refused, or its headers are written.
 static void any_stack(struct bytes b)
 {
 	static struct stack s;
@@ -104,7 +104,7 @@ static void any_stack(struct bytes b)
 	free(payload);
 }
 
-// One of the combinations that are good, any flow at any size: the decoder finds nothing wrong but what was asked for.
+// A valid combination, any flow at any size: the decoder finds only the requested faults.
 static void good_stack(struct bytes b)
 {
 	static struct stack s;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decoder: what it knows as control traffic, every fault by name, padding, and that no bit under a checksum and no
-// end of a frame goes unnoticed.
+// The decoder: control traffic, every fault by name, padding. Every bit under a checksum and every truncation is
+// noticed.
 #include "traffic/wire/decode.h"
 #include "traffic/wire/stack_kit.h"
 #include <setjmp.h>
@@ -36,7 +36,7 @@ static uint32_t from_hex(const char *hex, uint8_t *to)
 	return n;
 }
 
-// One's complement checksum of `n` bytes begun with `sum`; the tests' own, to repair what they spoil.
+// One's complement checksum of `n` bytes begun with `sum`; the tests' own, for repairs.
 static uint16_t checksum(uint32_t sum, const uint8_t *p, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -243,7 +243,7 @@ static void test_icmpv6(void **state)
 	}
 }
 
-// Behind the outermost packet bytes may follow in a frame of 60 bytes only, and never behind an inner one.
+// Bytes may follow the outermost packet only in a frame of 60 bytes, and never an inner one.
 static void test_padding(void **state)
 {
 	uint8_t frame[128];
@@ -293,7 +293,7 @@ static void covered(const struct template *t, uint32_t length, uint8_t *cover)
 	}
 }
 
-// Any one bit that is wrong under a checksum is a fault, and so is any one that makes the rest unreadable.
+// Any single wrong bit under a checksum is a fault, and so is any that makes the rest unreadable.
 static void test_flipped_bits(void **state)
 {
 	uint8_t frame[512], cover[512];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The forms of all layers, and what follows from them of a layer that a profile gives.
+// The forms of all layers, and their consequences for a profile's layer.
 #include "traffic/wire/stack.h"
 #include <string.h>
 

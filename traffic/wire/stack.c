@@ -12,7 +12,7 @@
 #define IPV4_BYTES 20 // its checksum covers them; templates have no options
 #define PROTOCOL_TEST 253 // RFC 3692: an IP packet without a layer above
 
-// What may follow a layer, and the number that then stands in its ROLE_NEXT field.
+// Layers that may follow a layer, and the number for its ROLE_NEXT field.
 static const struct {
 	enum layer_kind layer, next;
 	uint16_t number;
@@ -139,7 +139,7 @@ static int count_field(struct compiler *c, const struct field_form_of *f, const 
 	first_byte = bit / 8;
 	last_byte = (bit + width - 1) / 8;
 	if (last_byte - first_byte == 2)
-		first_byte--; // three bytes (flow_label): taken as four, the one before keeps what it has
+		first_byte--; // three bytes (flow_label): taken as four, the first unchanged
 	t->field[t->fields++] = (struct template_field){
 		.offset = (uint16_t)first_byte,
 		.width = (uint8_t)(last_byte - first_byte + 1),
@@ -178,7 +178,7 @@ static int add_length(struct compiler *c, const struct field_form_of *f, uint16_
 	return 0;
 }
 
-// The number that says what follows the layer at work.
+// The number of the layer behind the one at work.
 static int next_number(struct compiler *c, uint32_t *number)
 {
 	const struct layer *l = &c->s->layer[c->index];
@@ -196,7 +196,7 @@ static int next_number(struct compiler *c, uint32_t *number)
 	return 0;
 }
 
-// UDP ends in GTP-U when that is its port, for whoever receives it: no flow may get there by counting.
+// A receiver takes UDP to that port for GTP-U: no flow may reach it by counting.
 static int check_port(struct compiler *c, const struct field_form_of *f, const struct value *v)
 {
 	uint32_t base = low_word(v), step = v->word == 3 && v->each ? v->step : 0;
@@ -220,7 +220,6 @@ static bool has_checksum(const struct compiler *c)
 	return l[-1].kind == LAYER_IPV6; // RFC 8200 §8.1
 }
 
-// One field of the layer at work.
 static int compile_field(struct compiler *c, uint32_t index)
 {
 	const struct layer *l = &c->s->layer[c->index];

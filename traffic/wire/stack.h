@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An encapsulation stack (Ethernet, tags, PPPoE, IP, UDP, GTP-U, …) as a profile describes it, and the template of
-// header bytes compiled from it. Shares no code with the gateway: what the gateway sends is compared with what is
-// encoded here.
+// An encapsulation stack (Ethernet, tags, PPPoE, IP, UDP, GTP-U, …) of a profile, and the template of header bytes
+// compiled from it. Shares no code with the gateway, whose output is compared with it.
 //
 // Pure: no I/O, no globals, no DPDK. All multi-byte values in `bytes` are in network order.
 #ifndef TRAFFIC_STACK_H
@@ -31,11 +30,10 @@ enum layer_kind {
 	LAYER_KINDS
 };
 
-// How a field is written in a profile and where it lies in its header.
+// A field's notation in a profile, and its place in the header.
 enum field_form { FORM_NUMBER, FORM_MAC, FORM_IPV4, FORM_IPV6 };
-// What a field is when the profile does not give it. A value that is given counts for all of them, so that wrong
-// headers can be sent on purpose; only of UDP's checksum a profile can but say whether there is one (0: none, 1:
-// computed).
+// A field's value when the profile gives none. A given value overrides all of them, so that wrong headers can be sent
+// on purpose. Of UDP's checksum a profile can only say whether it is there (0: none, 1: computed).
 enum field_role {
 	ROLE_PLAIN, // its preset
 	ROLE_REQUIRED, // a fault: no preset makes sense (addresses, ids)
@@ -44,7 +42,7 @@ enum field_role {
 	ROLE_CHECKSUM,
 	ROLE_TPID, // stands in the type of the layer before
 	ROLE_PORT, // 2152 before GTP-U (TS 29.281 §4.4.2), else its preset
-	ROLE_FLAGS, // of GTP-U: version 1, and E, S, PN by what the profile gives
+	ROLE_FLAGS, // of GTP-U: version 1, and E, S, PN as the profile needs
 	ROLE_EXTENSION, // type of the first GTP-U extension header
 };
 struct field_form_of {
@@ -73,12 +71,12 @@ const struct value *layer_given(const struct layer *l, const char *name);
 uint8_t layer_gtpu_flags(const struct layer *l);
 // Bytes of a layer's header with GTP-U's optional octets and extensions.
 uint16_t layer_bytes(const struct layer *l);
-// What tells a layer from others of its kind further out: "", "inner ", "third ", …
+// Distinguishes a layer from outer ones of its kind: "", "inner ", "third ", …
 const char *layer_rank(const struct stack *s, uint32_t index);
 
-// A big-endian number of `width` bytes (1, 2, 4) at `offset` that changes with the flow: step * ((flow / each) % count)
-// is added to what stands there. It never carries into neighbours in the same bytes (VLAN priority and id):
-// stack_compile() has looked at all flows. Two fields may share bytes.
+// A big-endian number of `width` bytes (1, 2, 4) at `offset` that varies by flow: step * ((flow / each) % count) is
+// added. It never carries into neighbours in the same bytes (VLAN priority and id): stack_compile() has checked all
+// flows. Two fields may share bytes.
 struct template_field {
 	uint16_t offset;
 	uint8_t width;
@@ -105,9 +103,9 @@ struct template
 	uint16_t length; // header bytes
 	uint16_t inner_l3; // offset of the innermost IP header; 0: there is none
 	uint8_t bytes[TEMPLATE_BYTES]; // of flow 0; zeros where `size` and `sum` write
-	// 1 bits are compared; header bytes only. Zeros for fields that are `any`, and for every checksum that covers
-	// one (an IPv4 id that is `any` takes its header checksum along). The entry in `sum` remains for those: the
-	// receiver computes such a checksum over what it received. A checksum that is itself `any` has no entry.
+	// 1 bits are compared; header bytes only. Zeros for fields that are `any`, and for checksums that cover one (an
+	// IPv4 id that is `any` also masks its header checksum). Those keep their entry in `sum`: the receiver computes
+	// them over the received bytes. A checksum that is itself `any` has no entry.
 	uint8_t mask[TEMPLATE_BYTES];
 	uint8_t fields, lengths, sums;
 	struct template_field field[TEMPLATE_FIELDS];
@@ -116,17 +114,17 @@ struct template
 	struct stack stack; // for template_name()
 };
 
-// Compiles `s`. `flows`: how many the stream has; a counted field that would leave its width is an error. `received`:
-// `any` is allowed. What the profile does not give is computed (enum field_role). UDP has no checksum over IPv4 and
-// below GTP-U (RFC 768, RFC 6935 §5) unless the profile says `checksum: 1`, and has one over IPv6 unless it says
-// `checksum: 0`. GTP-U has a sequence number or N-PDU number where the profile gives one (or says `any`). Returns 0, or
-// -1 with a sentence in `error` that names layer and field, and its line in `line`; then *t is unusable.
+// Compiles `s`. `flows`: of the stream; a counted field that would exceed its width is an error. `received`: `any` is
+// allowed. Missing fields are computed (enum field_role). UDP has no checksum over IPv4 and below GTP-U (RFC 768, RFC
+// 6935 §5) unless the profile says `checksum: 1`; over IPv6 it has one unless it says `checksum: 0`. GTP-U has a
+// sequence or N-PDU number if the profile gives one (or `any`). Returns 0, or -1 with a sentence in `error` (layer and
+// field) and its line in `line`; then *t is unusable.
 int stack_compile(
 	const struct stack *s, uint32_t flows, bool received, struct template *t, char *error, size_t n, int *line);
 
 // Writes the header of `flow` for a frame of `frame` bytes (no FCS, at least t->length) to `to` (room for t->length
-// bytes): fields, lengths, IPv4 header checksums, and L4 checksums over this header and `payload` (frame - t->length
-// bytes, NULL: zeros). The last TAG_BYTES of the payload count as zeros, whatever stands there. Any thread.
+// bytes). Fills in fields, lengths, IPv4 header checksums, and L4 checksums over this header and `payload` (frame -
+// t->length bytes, NULL: zeros). The last TAG_BYTES of the payload count as zeros. Any thread.
 void template_write(const struct template *t, uint32_t flow, uint32_t frame, const uint8_t *payload, uint8_t *to);
 
 // The innermost L4 checksum there is, which depends on the payload, or NULL. Outer checksums that cover it do not

@@ -79,7 +79,7 @@ static inline void kit_ethernet(struct stack *s)
 	kit_count(l, "source", 0x020100000000, 1, 4, 0);
 }
 
-// An IP layer; `depth` keeps the addresses of different ones apart.
+// An IP layer; `depth` gives each its own addresses.
 static inline void kit_ip(struct stack *s, bool v6, uint32_t depth)
 {
 	struct layer *l = kit_layer(s, v6 ? LAYER_IPV6 : LAYER_IPV4);
@@ -156,9 +156,9 @@ static inline void kit_l4(struct stack *s, bool v6, enum kit_user how)
 		kit_count(l, "sequence", 0xfffff000, 16, 1, 256);
 }
 
-// Adds the layers of a text: "ethernet destination=0x020000aa0001 source=0x020100000000+1/4; udp source=any": base,
-// +step, /each and %count of a field; an IPv6 address is its first eight bytes and what follows a colon; an extension of
-// GTP-U is the PDU session container, by its QFI.
+// Adds the layers of a text: "ethernet destination=0x020000aa0001 source=0x020100000000+1/4; udp source=any". A field
+// has a base, +step, /each and %count. An IPv6 address is its first eight bytes and the rest after a colon. GTP-U's
+// extension is the PDU session container, by its QFI.
 static inline void kit_text(struct stack *s, const char *text)
 {
 	char copy[1024], *rest = copy, *one, *fields, *name, *at;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiler of stacks: what counts, what is masked off, what is computed, and what is refused.
+// The compiler of stacks: counted, masked, computed and refused fields.
 #include "traffic/wire/decode.h"
 #include "traffic/wire/stack_kit.h"
 #include <arpa/inet.h>
@@ -60,7 +60,7 @@ static void test_counting(void **state)
 	}
 }
 
-// What a receiver looks at: bytes under the mask, then the decoder.
+// A receiver's checks: bytes under the mask, then the decoder.
 static bool noticed(const struct template *t, const uint8_t *want, const uint8_t *got, uint32_t length)
 {
 	struct decoded d;
@@ -71,8 +71,8 @@ static bool noticed(const struct template *t, const uint8_t *want, const uint8_t
 	return decode_frame(got, (uint16_t)length, &d) != 0;
 }
 
-// Any one bit of the headers that is wrong is noticed, unless the profile says that the field may be anything and no
-// checksum covers it: with `any` for an IPv4 id, its header's checksum is masked off too, yet must hold.
+// Any single wrong bit of the headers is noticed, unless the profile allows any value and no checksum covers it. With
+// `any` for an IPv4 id, its header's checksum is masked off too, yet must hold.
 static void test_flipped_bits(void **state)
 {
 	uint8_t want[512], got[512];
@@ -110,7 +110,7 @@ static void test_flipped_bits(void **state)
 	}
 }
 
-// A UDP port that may be anything takes along the checksums that cover it, outer ones too, and no others.
+// A UDP port that may be anything also masks the checksums that cover it, outer ones too, and no others.
 static void test_any_port(void **state)
 {
 	struct stack s = {0};
@@ -156,7 +156,7 @@ static void test_presets(void **state)
 	struct stack s = {0};
 	struct template t;
 
-	// One tag: 0x8100. The outer of two: 0x88a8. What the profile says counts.
+	// One tag: 0x8100. The outer of two: 0x88a8. The profile's value has priority.
 	kit_ethernet(&s);
 	kit_set(kit_layer(&s, LAYER_VLAN), "id", 1);
 	kit_compile(&s, 1, false, &t);
@@ -179,7 +179,7 @@ static void test_presets(void **state)
 	assert_memory_equal(t.bytes + 54, "\x08\x68\x08\x68", 4);
 	assert_memory_equal(t.bytes + t.length - 8, "\xc0\x00\x00\x09", 4);
 	assert_int_equal(t.inner_l3, t.length - 28);
-	// Over IPv6 there is a checksum, but where the profile says 0 (RFC 8200 §8.1).
+	// Over IPv6 there is a checksum unless the profile says 0 (RFC 8200 §8.1).
 	assert_int_equal(t.sums, 2);
 	memset(&s, 0, sizeof(s));
 	kit_ethernet(&s);
@@ -343,7 +343,7 @@ static void test_values(void **state)
 	refused(&s, 1, false, 20, "vlan: has no extensions");
 }
 
-// The first flow whose value does not fit is named, and one flow less is good.
+// The first flow whose value does not fit is named; one flow less is valid.
 static void test_overflow(void **state)
 {
 	static const struct {
@@ -404,7 +404,7 @@ static void test_room(void **state)
 		kit_count(l, "dei", 0, 1, 1, 2);
 	}
 	refused(&s, 8, false, 120, "deeper vlan.dei: more than 32 fields that count");
-	// Four tunnels over IPv4 have twelve lengths and eight checksums; what they carry has one more of each.
+	// Four tunnels over IPv4 have twelve lengths and eight checksums; the inner packet adds one of each.
 	memset(&s, 0, sizeof(s));
 	kit_ethernet(&s);
 	for (uint32_t i = 0; i < 4; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the headers of one packet from a compiled template, and says which field a byte of them belongs to.
+// Writes the headers of one packet from a compiled template, and names the field of a header byte.
 #include "traffic/wire/stack.h"
 #include "traffic/wire/tag.h"
 #include <arpa/inet.h>

@@ -11,8 +11,8 @@
 
 #define FRAME_ROOM 9216
 
-// Packets built by scapy 2.5 (Ether()/Dot1AD()/…/Raw(), GTP_U_Header of scapy.contrib.gtp, checksums and lengths left
-// to scapy but for chksum=0 of UDP; the PPP protocol as Raw(), because scapy compresses it to one byte), payload 0, 1,
+// Packets built by scapy 2.5 (Ether()/Dot1AD()/…/Raw(), GTP_U_Header of scapy.contrib.gtp). Checksums and lengths are
+// scapy's, but for chksum=0 of UDP. The PPP protocol is Raw(), because scapy compresses it to one byte. Payload 0, 1,
 // 2, … and 16 zeros.
 struct literal {
 	const char *name;
@@ -215,7 +215,7 @@ static bool zero6(const struct stack *s)
 	return v != NULL && v->bytes[15] == 0;
 }
 
-// STACK_TEST_PCAP=FILE in the environment: what is decoded here also goes to FILE, for tshark.
+// STACK_TEST_PCAP=FILE in the environment: decoded packets are also written to FILE, for tshark.
 static void test_combinations(void **state)
 {
 	static const uint32_t flows[] = {0, 1, 7, 199};
@@ -279,7 +279,7 @@ static void test_payload_sum(void **state)
 	assert_memory_not_equal(a + sum->offset, b + sum->offset, 2);
 	memcpy(b + sum->offset, a + sum->offset, 2);
 	assert_memory_equal(a, b, t.length);
-	// What stands in the tag's place does not count.
+	// Bytes at the tag's place do not count.
 	template_write(&t, 0, 271, payload, b);
 	memset(payload + 271 - t.length - TAG_BYTES, 0, TAG_BYTES);
 	template_write(&t, 0, 271, payload, a);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time that passed, by a clock that may step: the TSC does when a machine is moved to another one or wakes up, and
-// those of two CPUs may differ.
+// Elapsed time by a clock that may step: the TSC steps when a machine migrates or wakes up, and may differ between
+// CPUs.
 #ifndef CLOCK_CLOCK_H
 #define CLOCK_CLOCK_H
 
@@ -25,9 +25,8 @@ static inline uint64_t clock_passed(uint64_t now, uint64_t then, uint64_t most)
 	return (int64_t)passed < 0 ? 0 : RTE_MIN(passed, most);
 }
 
-// A token bucket as the moment at which it is full: what is taken moves the moment away. `depth`: what an empty one
-// takes to be full. A moment that lies further ahead is that of an empty bucket: the clock has stepped back, or is
-// another CPU's.
+// A token bucket as the time at which it is full: taking tokens postpones it. `depth`: the time to fill an empty one. A
+// later time counts as an empty bucket: the clock has stepped back, or is another CPU's.
 static inline uint64_t bucket_lack(uint64_t full, uint64_t now, uint64_t depth)
 {
 	return clock_passed(full, now, depth);

@@ -19,7 +19,7 @@ static void passed(void **state)
 		assert_int_equal(clock_passed(row[i].now, row[i].then, row[i].most), row[i].passed);
 }
 
-// Whatever the clock does, a bucket lacks no more than it holds, and is full again after its depth.
+// For any clock, a bucket lacks at most its depth, and is full again after that time.
 static void buckets(void **state)
 {
 	static const int64_t step[] = {0, -1, 1, -1000, 1000, -1000000, 1000000};

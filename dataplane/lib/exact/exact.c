@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exact-match table: the writer's half, and look-ups beyond the home slot. See exact.h for the layout.
 //
-// What makes concurrent look-ups safe: an entry's key changes only between two changes of its sequence number, and a
-// value is replaced by one 64-bit store. A reader that sees the sequence move, or the entry not in use, takes it for
-// absent, which is true at some moment of its look-up, because an entry is never moved. So readers neither wait nor
-// retry.
+// Why concurrent look-ups are safe: an entry's key changes only between two changes of its sequence number, and a value
+// is replaced by one 64-bit store. A reader that sees the sequence change, or the entry unused, treats it as absent.
+// This is true at some moment of its look-up, because entries never move. So readers neither wait nor retry.
 #include "exact/exact.h"
 #include "wire/cache_line.h"
 #include <errno.h>

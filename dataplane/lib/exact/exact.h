@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exact-match table: fixed capacity, 64-byte entries with the key inline, one cold cache line per look-up.
 //
-// One writer, many readers: look-ups may run on other threads while the writer adds and deletes; they see an entry
-// either whole or not at all (a sequence number in the entry). Memory is allocated once. Keys of up to EXACT_KEY bytes,
-// zero-padded by the caller to EXACT_KEY. Used for access endpoints (writer: the control thread).
+// One writer, many readers: look-ups may run on other threads while the writer adds and deletes. They see an entry
+// whole or not at all, by its sequence number. Memory is allocated once. Keys have up to EXACT_KEY bytes; the caller
+// pads them with zeros. Used for access endpoints (writer: the control thread).
 //
-// How it works: a key has a home slot, and may lie in any of EXACT_PROBES slots that follow from the home: first the
-// eight of the home's aligned block of 512 bytes (the neighbour line usually arrives with the first), then scattered
-// ones. Each slot keeps, as somebody's home, a bit map of the probes that hold its keys, so a look-up touches only
-// lines that may match, a miss is mostly one line, and a deletion clears one bit: no tombstones, nothing is ever moved.
+// A key has a home slot and may lie in any of EXACT_PROBES slots from there. First come the eight of the home's aligned
+// block of 512 bytes, because the neighbour line usually arrives with the first; then scattered slots. Each slot keeps,
+// as a home, a bit map of the probes that hold its keys. A look-up touches only lines that may match, and a miss is
+// mostly one line. A deletion clears one bit: no tombstones, and entries never move.
 #ifndef EXACT_EXACT_H
 #define EXACT_EXACT_H
 
@@ -50,7 +50,7 @@ _Static_assert(sizeof(struct exact_entry) == CACHE_LINE, "an entry is one cache 
 // The first line never changes after exact_create; the second belongs to the writer.
 struct exact {
 	struct exact_entry *entries;
-	uint64_t seed[6]; // secret: nobody can aim collisions without it
+	uint64_t seed[6]; // secret: collisions cannot be constructed without it
 	uint32_t mask; // slots - 1
 	uint32_t capacity;
 	uint32_t count cache_aligned;
@@ -80,11 +80,11 @@ static inline void exact_key_set(
 	COPY_FIXED(k->bytes + 40, &last, 4);
 }
 
-// NH (RFC 4418 §5.2.2, with 64-bit words) under the table's secret, then a mix: unlike a seeded CRC, two keys that
-// collide under one seed do not collide under another, so an attacker on the network learns nothing useful.
+// NH (RFC 4418 §5.2.2, 64-bit words) under the table's secret, then a mix. Unlike with a seeded CRC, keys that collide
+// under one seed differ under another: an attacker on the network learns nothing useful.
 //
-// Keys are best written in 64-bit words (exact_key_set) just before: a wider read than the writes before it would wait
-// for all of them to reach the cache (no store forwarding), 20 ticks and more.
+// Write keys in 64-bit words (exact_key_set) just before: a read wider than the preceding writes waits until all reach
+// the cache (no store forwarding), 20 ticks and more.
 static inline uint32_t exact_hash(const struct exact *t, const struct exact_key *k)
 {
 	uint32_t last;
@@ -103,7 +103,6 @@ static inline void exact_prefetch(const struct exact *t, uint32_t hash)
 	rte_prefetch0(&t->entries[hash & t->mask]);
 }
 
-// Slot of probe i of a home.
 static inline uint32_t exact_probe(const struct exact *t, uint32_t home, uint32_t i)
 {
 	if (i < EXACT_BLOCK)
@@ -112,9 +111,9 @@ static inline uint32_t exact_probe(const struct exact *t, uint32_t home, uint32_
 	return (home + (i - EXACT_BLOCK + 1) * stride) & t->mask;
 }
 
-// Optional second step, when the first line has arrived (half a window later): asks for the line of the first key of
-// this home that lies elsewhere in its block, if there is one. A quarter of the keys of a full table do; worth it when
-// the table is larger than the cache.
+// Optional second step, half a window later, when the first line has arrived. Prefetches the line of this home's first
+// key that lies elsewhere in its block, if any. A full table has a quarter of its keys there; worth it when the table
+// exceeds the cache.
 static inline void exact_prefetch_displaced(const struct exact *t, uint32_t hash)
 {
 	uint32_t home = hash & t->mask;

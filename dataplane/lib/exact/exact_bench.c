@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a look-up and an addition cost, beside rte_hash with the same keys in the same run: exact-bench [largest table]
+// Cost of a look-up and an addition, beside rte_hash with the same keys in the same run: exact-bench [largest table]
 //
-// Keys are drawn at random from all that the table holds, anew for each run; the runs alternate, and medians are
-// printed, in TSC ticks per key. rte_hash gets its CRC hash and its data look-up in bulk; "lf" is rte_hash with
-// lock-free readers, which is what the exact table promises; plain rte_hash promises nothing while a writer is at work.
+// Keys are drawn at random from all keys of the table, for each run. Runs alternate; results are medians in TSC ticks
+// per key. rte_hash gets its CRC hash and its bulk data look-up. "lf" is rte_hash with lock-free readers, which gives
+// the exact table's guarantees. Plain rte_hash guarantees nothing while a writer works.
 #include "exact/exact.h"
 #include "testkit/bench.h"
 #include <inttypes.h>

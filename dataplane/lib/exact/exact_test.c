@@ -17,7 +17,7 @@
 static struct exact_key key_of(uint32_t id)
 {
 	struct exact_key k = {0};
-	// Keys that differ in few bits, all over the length: what ports, tags and addresses look like.
+	// Keys that differ in few bits, all over the length, like ports, tags and addresses.
 	memcpy(k.bytes, &id, 2);
 	memcpy(k.bytes + 42, (uint8_t *)&id + 2, 2);
 	k.bytes[21] = (uint8_t)(id * 7);
@@ -119,7 +119,7 @@ static void test_too_large(void **unused)
 	exact_free(NULL);
 }
 
-// All keys share one home: what an attacker would like, and cannot aim at without the seed.
+// All keys share one home: an attacker's aim, impossible without the seed.
 static void test_one_home(void **unused)
 {
 	struct exact *t = exact_create("home", 1000, SOCKET_ID_ANY);

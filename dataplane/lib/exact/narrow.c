@@ -9,8 +9,7 @@
 
 #define MIN_BLOCKS 16
 #define MAX_CAPACITY (1u << 30)
-// Room for keys that find no place in either block, and none can be made: at three quarters' load one in 6,000, at half
-// none.
+// Keys without a place in either block, and none to be made: at three quarters' load one in 6,000, at half none.
 #define SPILL 1024
 #define SPILL_SHARE 2048
 
@@ -82,8 +81,8 @@ static struct narrow_entry *entry_of(struct narrow_block *b, uint64_t key)
 	return NULL;
 }
 
-// Moves one key of a full block, which is its first, to its other one, and returns the place. A reader looks into the
-// first block before the other, so it finds the key in one of them; the other way round it could miss it.
+// Moves the key of a full block, which is its first, to its other block, and returns the place. Readers look into the
+// first block before the other, so they find the key in one of them.
 static struct narrow_entry *make_room(struct narrow *t, struct narrow_block *b)
 {
 	for (unsigned i = 0; i < NARROW_BLOCK; i++) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact-match table for keys of 64 bits: four entries in a cache line, so that a million keys take 32 MB where struct
-// exact takes 128 MB, and a look-up is one cold line. Used for F-TEIDs and UE addresses.
+// Exact-match table for keys of 64 bits, four entries per cache line: a million keys take 32 MB (struct exact: 128 MB),
+// and a look-up is one cold line. Used for F-TEIDs and UE addresses.
 //
-// One writer, many readers, as struct exact. A key lies in one of two blocks of four, the first unless that is full.
-// When both are full, a key of theirs moves from its first block to its other; what then finds no place lies in a small
+// One writer, many readers, as struct exact. A key is in one of two blocks of four, the first unless it is full. When
+// both are full, one of their keys moves from its first block to its other. A key without a place goes to a small
 // struct exact.
 //
-// A reader that runs into a change misses or finds, never mixes: the writer stores the value before the key and takes
-// the key away first, and the reader looks at the key again after the value. A key may be deleted and added again only
-// with a grace period between (a transaction has one), else a reader in between could see the value of a third key.
+// A reader during a change misses or finds, but never mixes entries. The writer stores the value before the key and
+// clears the key first; the reader checks the key again after the value. Before a deleted key is added again, a grace
+// period must pass (a transaction has one). Else a reader in between could see a third key's value.
 #ifndef EXACT_NARROW_H
 #define EXACT_NARROW_H
 
@@ -30,7 +30,7 @@ _Static_assert(sizeof(struct narrow_block) == CACHE_LINE, "a block is one cache 
 
 struct narrow {
 	struct narrow_block *block;
-	uint64_t seed[2]; // secret: nobody can aim collisions without it
+	uint64_t seed[2]; // secret: collisions cannot be constructed without it
 	uint32_t mask; // blocks - 1
 	uint32_t capacity;
 	struct exact *spill;
@@ -42,7 +42,7 @@ struct narrow {
 struct narrow *narrow_create(const char *name, uint32_t capacity, int socket);
 void narrow_free(struct narrow *t);
 
-// Both blocks of a key, 32 bits each. Two folded products: after one, keys a fixed distance apart (TEIDs, prefixes) lie
+// Both blocks of a key, 32 bits each. Two folded products: after one, keys at a fixed distance (TEIDs, prefixes) spread
 // unevenly under one secret in three hundred.
 static inline uint64_t narrow_hash(const struct narrow *t, uint64_t key)
 {
@@ -68,8 +68,7 @@ static inline void narrow_prefetch(const struct narrow *t, uint64_t hash)
 	rte_prefetch0(narrow_block(t, hash));
 }
 
-// Bits of the entries whose key this is: one at most. Without a branch for each: which of the four it is cannot be
-// foretold.
+// Bits of the entries with this key: at most one. Branchless: which of the four matches is unpredictable.
 static inline uint32_t narrow_match(const struct narrow_block *b, uint64_t key)
 {
 #ifdef __AVX512F__
@@ -115,8 +114,8 @@ static inline int narrow_lookup(const struct narrow *t, uint64_t hash, uint64_t 
 // Writer. Adds or replaces. Returns 0, or ENOSPC when `capacity` keys are held, or there is no place; never for a key
 // that is held or reserved. `key` is not 0, `value` not NARROW_RESERVED.
 int narrow_add(struct narrow *t, uint64_t key, uint64_t value);
-// Writer. Takes a place for a key that is to be added: 1. Returns 0 when the key is there, or -1 for want of a place.
-// What was taken and is not used is given back by narrow_delete(), with a grace period behind it.
+// Writer. Reserves a place for a new key: 1. Returns 0 when the key exists, or -1 without a place. An unused
+// reservation is returned by narrow_delete(), with a grace period behind it.
 int narrow_reserve(struct narrow *t, uint64_t key);
 // Writer. Returns 1 when it was there.
 int narrow_delete(struct narrow *t, uint64_t key);

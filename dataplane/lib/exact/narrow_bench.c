@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a look-up of a 64-bit key costs here, in struct exact and in rte_hash (bulk of 64, lock-free readers), with the
-// same keys in alternating runs: narrow-bench [largest table]. Medians, TSC ticks per key, random order, tables filled
-// to their capacity.
+// Cost of looking up a 64-bit key here, in struct exact and in rte_hash (bulk of 64, lock-free readers), with the same
+// keys in alternating runs: narrow-bench [largest table]. Medians, TSC ticks per key, random order, full tables.
 #include "exact/narrow.h"
 #include "testkit/bench.h"
 #include <rte_cycles.h>

@@ -20,7 +20,7 @@ static uint64_t random_next(uint64_t *state)
 	return *state;
 }
 
-// Keys that differ in few bits: what TEIDs and addresses look like.
+// Keys that differ in few bits, like TEIDs and addresses.
 static uint64_t key_of(uint32_t id)
 {
 	return (uint64_t)id | 1ull << 62;
@@ -71,7 +71,7 @@ static void as_the_model(void **state)
 	narrow_free(t);
 }
 
-// Far more keys than the blocks were made for: what overflows is still found.
+// Far more keys than the blocks hold: the overflow is still found.
 static void overflow(void **state)
 {
 	struct narrow *t = narrow_create("test", 1500, SOCKET_ID_ANY);
@@ -125,8 +125,7 @@ static void reservation(void **state)
 	narrow_free(t);
 }
 
-// Holds exactly `capacity` keys, whose distances are `step`: all are found, nearly all in their first block, few are
-// spilled.
+// Holds exactly `capacity` keys at distance `step`: all are found, nearly all in their first block, few spill.
 static void fill(uint32_t capacity, uint64_t step)
 {
 	struct narrow *t = narrow_create("test", capacity, SOCKET_ID_ANY);
@@ -157,14 +156,14 @@ static void fill(uint32_t capacity, uint64_t step)
 	narrow_free(t);
 }
 
-// Powers of two, which leave it half full, those that fill three quarters, and one above each.
+// Powers of two, which leave it half full; sizes that fill three quarters; and one above each.
 static void at_capacity(void **state)
 {
 	static const uint32_t capacities[] = {1, 2, 48, 49, 64, 96, 97, 1024, 1025, 1536, 1537, 1u << 16,
 		(1u << 16) + 1, 3u << 14, (3u << 14) + 1, 3u << 16, (3u << 16) + 1, 1u << 18, (1u << 18) + 1};
 
 	for (uint32_t i = 0; i < RTE_DIM(capacities); i++) {
-		// Each table has a secret of its own: small ones, which are quick, are tried under many.
+		// Each table has its own secret; small tables, which are quick, try many.
 		for (uint32_t secrets = capacities[i] < 4096 ? 16 : 1; secrets > 0; secrets--) {
 			fill(capacities[i], 3);
 			fill(capacities[i], 1ull << 32);
@@ -172,7 +171,7 @@ static void at_capacity(void **state)
 	}
 }
 
-// Blocks of 64 bytes: what a capacity takes.
+// Blocks of 64 bytes: memory of a capacity.
 static void memory(void **state)
 {
 	static const struct {
@@ -196,7 +195,7 @@ struct race {
 	uint64_t wrong, found;
 };
 
-// The value of a key says whose it is.
+// A key's value identifies its owner.
 static void *reader(void *arg)
 {
 	struct race *r = arg;
@@ -215,7 +214,7 @@ static void *reader(void *arg)
 	return NULL;
 }
 
-// Keys come and go, none of them twice (see narrow.h), and take each other's places.
+// Keys come and go, none twice (see narrow.h), and take each other's places.
 static void beside_a_reader(void **state)
 {
 	struct race r = {.t = narrow_create("test", 256, SOCKET_ID_ANY), .newest = 100};

@@ -123,7 +123,7 @@ static void profile_make(struct profile *profile, const struct api_pipe_profile 
 		low = RTE_MIN(low, from->weight[q]);
 		high = RTE_MAX(high, from->weight[q]);
 	}
-	// As many bytes for one of weight as let the lightest queue send about one packet a round, and fit 16 bits.
+	// Bytes per unit of weight: the lightest queue sends about one packet a round, and the product fits 16 bits.
 	uint32_t unit = RTE_MAX(1u, RTE_MIN(1024 / low, (uint32_t)INT16_MAX / high));
 	for (int q = 0; q < API_BE_QUEUES; q++)
 		profile->quantum[q] = from->weight[q] * unit;
@@ -177,7 +177,6 @@ static void release(struct hqos *h)
 	rte_free(h);
 }
 
-// Counts the pipes that belong to the worker.
 static bool count_pipes(struct hqos *h, const struct hqos_params *params, char *error)
 {
 	const struct api_scheduler *s = params->scheduler;

@@ -3,9 +3,9 @@
 // four traffic classes. TC0..TC2 are strict priority with one queue each; TC3 is best effort with four queues that
 // share by weight, in bytes. Seven queues for each pipe. README.md has the picture and the exact semantics.
 //
-// Thread: an instance belongs to one worker. hqos_create, hqos_pipe_config and hqos_free may be called by the control
-// thread before the hand-over to the worker (or after it gave the instance back); while the worker runs, all calls but
-// the hqos_*_stats reads are the worker's. No call after hqos_create allocates, locks or blocks.
+// Thread: an instance belongs to one worker. The control thread may call hqos_create, hqos_pipe_config and hqos_free
+// before it gives the instance to the worker, and after it has it back. While the worker runs, only the hqos_*_stats
+// reads are allowed to others. No call after hqos_create allocates, locks or blocks.
 //
 // Units: rates in bytes per second, bursts in bytes, lengths in bytes (pkt_len + frame_overhead for all rates and
 // shares; pkt_len alone in the counters), queue sizes in packets. `now` is in ticks of params.hz, from any origin; time
@@ -29,12 +29,11 @@
 
 struct hqos;
 
-// Everything is copied; nothing is kept of what the pointers name. A class rate of 0 means: no cap of its own, only the
-// rate of the level. A burst of 0 means the smallest that is useful; bursts shorter than 64 us at their rate are raised
-// to that, since a worker does not poll more often.
+// All is copied. A class rate of 0: no cap of its own. A burst of 0: the smallest useful one; bursts shorter than 64 us
+// at their rate are raised to that, since a worker polls no more often.
 struct hqos_params {
 	const struct api_scheduler *scheduler;
-	uint32_t worker; // take only the subports of this worker; HQOS_ALL_WORKERS: take all
+	uint32_t worker; // only the subports of this worker; HQOS_ALL_WORKERS: all
 	int socket; // NUMA node of the memory, or SOCKET_ID_ANY
 	uint64_t rate; // of the port, this instance's share of it; 0: scheduler->rate
 	uint64_t burst; // of the port, bytes; 0: one millisecond at `rate`
@@ -53,14 +52,14 @@ struct hqos_stats {
 	uint32_t queued; // held now
 };
 
-// A packet's place travels in mbuf->hash.sched.queue_id, which lies in the mbuf's first cache line: hot, because the
-// node before the scheduler has just written the packet's header fields, and no second array has to be carried along.
-// It does not depend on the instance, so a session works it out once and a rule holds its class and queue already.
-// While a packet is held the scheduler owns all 8 bytes of mbuf->hash; afterwards they have no meaning.
+// A packet's place is in mbuf->hash.sched.queue_id, in the mbuf's first cache line. The line is hot: the previous node
+// has just written the packet's header fields. The place does not depend on the instance: a session computes it once,
+// and a rule holds its class and queue. While a packet is held the scheduler owns all 8 bytes of mbuf->hash; afterwards
+// they have no meaning.
 
 #define HQOS_PLACE_NONE UINT32_MAX // no such place in any instance
 #define HQOS_PLACE_EARLY 7u // the same (no place has queue 7): of a packet that random early detection handed back
-#define HQOS_PLACE_PRECEDENCE 15u // likewise: of one that was dropped for its precedence, and the queue was not full
+#define HQOS_PLACE_PRECEDENCE 15u // likewise: dropped for its precedence; the queue was not full
 
 // queue: 0..3 within TC3, ignored for the others. Arguments out of range give HQOS_PLACE_NONE.
 static inline uint32_t hqos_place(uint32_t subport, uint32_t pipe, uint32_t traffic_class, uint32_t queue)
@@ -118,7 +117,7 @@ static inline void hqos_set_place_of(struct rte_mbuf *m, uint32_t place, uint8_t
 // (HQOS_ERROR bytes). Memory comes from rte_malloc.
 struct hqos *hqos_create(const struct hqos_params *params, char error[HQOS_ERROR]);
 
-// Frees the instance and the packets that it still holds; returns how many those were, so that the caller counts them.
+// Frees the instance and its packets; returns their number, for the caller's counters.
 uint32_t hqos_free(struct hqos *h);
 
 // Gives a pipe one of the scheduler's profiles. Takes effect for the next packet; queued packets stay, and the pipe's
@@ -137,19 +136,19 @@ static inline bool hqos_early(const struct rte_mbuf *m)
 	return m->hash.sched.queue_id == HQOS_PLACE_EARLY;
 }
 
-// The same of one that was dropped for its precedence.
+// The same of a packet dropped for its precedence.
 static inline bool hqos_preceded(const struct rte_mbuf *m)
 {
 	return m->hash.sched.queue_id == HQOS_PLACE_PRECEDENCE;
 }
 
-// Writes up to `n` packets that may leave now to `out`; returns how many. Call it on every walk, also when nothing
-// came.
+// Writes up to `n` packets that may leave now to `out`; returns how many. Call it on every walk, even without new
+// packets.
 uint32_t hqos_dequeue(struct hqos *h, struct rte_mbuf **out, uint32_t n, uint64_t now);
 
-// Room for others: takes up to `n` packets, the oldest of the longest queues first, and gives them to the caller, who
-// drops them; they count as accepted and as dropped. Queues are compared by powers of two, those of about one length
-// take turns, and none loses its last packet. Returns how many; 0: nothing is longer than one packet.
+// Makes room: removes up to `n` packets, the oldest of the longest queues first. The caller gets and drops them; they
+// count as accepted and as dropped. Lengths are compared by powers of two; queues of equal rank take turns; a queue's
+// last packet stays. Returns how many; 0: no queue has more than one packet.
 uint32_t hqos_push_out(struct hqos *h, struct rte_mbuf **out, uint32_t n);
 
 // The longest queue has had less than 2 to the power of this many packets; below 2: hqos_push_out() finds none.

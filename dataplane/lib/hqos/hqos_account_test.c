@@ -87,7 +87,7 @@ void test_overflow(void **state)
 	assert_int_equal(rte_mempool_in_use_count(test_pool), 0);
 }
 
-// Of what passes straight through too, whole frames of any length, at any moment.
+// Includes packets that pass straight through: whole frames of any length, at any moment.
 void test_pipe_counters(void **state)
 {
 	struct api_scheduler *s = test_scheduler(1, 4);

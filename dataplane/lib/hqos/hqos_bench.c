@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the scheduler costs: TSC ticks per packet for enqueue and dequeue together, beside DPDK's rte_sched, everything
-// conforming ("configured to allow all traffic to pass"), pipes in random order. Both take turns in short runs, so that
-// a noisy machine troubles both alike; printed are the median run and the spread. A last table has ours alone under
-// 25 % more traffic than the subports may send, on a virtual clock: nearly every packet queues. README.md has figures.
+// Cost of the scheduler: TSC ticks per packet for enqueue and dequeue together, beside DPDK's rte_sched, all conforming
+// ("configured to allow all traffic to pass"), random pipes. Both alternate in short runs, so noise hits both alike;
+// printed are the median and the spread. A last table has ours under 25 % more traffic than the subports may send, on a
+// virtual clock: nearly every packet queues. README.md has figures.
 //
 //   hqos-bench [EAL options] [-- RUNS]
 #include "hqos/hqos.h"
@@ -147,8 +147,8 @@ static uint64_t clock_of(struct setup *setup, uint64_t tsc)
 	return setup->now;
 }
 
-// One run: bursts in, bursts out, as a worker does. Mbufs come from and go to a stack, outside the time taken; their
-// first lines are warm, as they are after the node before the scheduler.
+// One run: bursts in, bursts out, as a worker does. Mbufs come from a stack outside the measured time; their first
+// lines are warm, as behind the preceding node.
 static double run(struct setup *setup, struct rte_mbuf **stack, uint32_t *top, const uint32_t *place, uint32_t length)
 {
 	uint64_t spent = 0, count = 0;

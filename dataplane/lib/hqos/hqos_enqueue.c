@@ -45,8 +45,7 @@ static __rte_noinline void queue_push(
 	if (p->state == IDLE) {
 		settle_pipe(h, sp, index);
 	} else if (p->state >= PARKED && before != class_mask(p)) {
-		// Another class has packets now: it may be allowed to leave before those that the pipe was put away
-		// for.
+		// Another class has packets now: it may leave before those that the pipe was parked for.
 		resettle_pipe(h, sp, index);
 	}
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which queues are the longest, for a worker whose share of the packet buffers is used up.
+// Finds the longest queues, for a worker whose share of packet buffers is used up.
 //
-// Level L: no queue of the pipe has reached 2^L packets since the pipe came into the list of that level. A pipe rises
-// when a queue grows beyond its level, at powers of two only, and sinks when it is looked at here, so that a packet
-// that leaves costs nothing.
+// Level L: no queue of the pipe has reached 2^L packets since the pipe entered that level's list. A pipe rises when a
+// queue outgrows its level, at powers of two only. It sinks when it is examined here, so a departing packet costs
+// nothing.
 #include "hqos/hqos_private.h"
 
 #include <rte_common.h>
@@ -79,7 +79,7 @@ uint32_t hqos_push_out(struct hqos *h, struct rte_mbuf **out, uint32_t n)
 		struct subport *sp = &h->subport[p->subport];
 		const struct pipe_queues *w = &h->queues[index];
 		uint32_t q = longest_queue(w), c = hqos_queue_class(q), length = w->queued[q];
-		// To the end of its list, or of a lower one.
+		// To the end of its list or a lower one.
 		level_leave(h, index);
 		level_enter(h, index, level_of(length));
 		if (level_of(length) < top)

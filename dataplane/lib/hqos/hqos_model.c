@@ -109,7 +109,7 @@ struct model *model_create(const struct api_scheduler *s, uint64_t start)
 			pipe_rates(&sp->pipe[k], &s->profile[0], start);
 			for (uint32_t q = 0; q < HQOS_QUEUES; q++) {
 				struct queue *queue = &sp->pipe[k].queue[q];
-				// Room for those that pass straight through, too: the model sees them as queued until
+				// Includes room for packets that pass straight through: the model has them queued until
 				// they leave.
 				queue->room = s->queue_size[hqos_queue_class(q)] + 256;
 				queue->entry = calloc(queue->room, sizeof(*queue->entry));
@@ -166,7 +166,7 @@ const char *model_enqueued(
 		older += q->entry[(q->first + i) % q->room].burst != m->burst;
 	if (!accepted)
 		return q->count < size ? "refused, but the queue was not full" : NULL;
-	// Of this burst's, some may have passed straight through; a packet behind older ones cannot have.
+	// Packets of this burst may have passed straight through; a packet behind older ones cannot.
 	if (older && q->count >= size)
 		return "accepted, but the queue was full";
 	if (q->count == q->room)

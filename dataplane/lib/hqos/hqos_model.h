@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A slow and obvious model of the scheduler for tests: plain token buckets in floating point, plain queues. It does not
-// predict the order of packets (that is the engine's choice within the rules) but judges every packet that leaves, and
-// every silence: was it allowed, was it the head of its queue, should another have gone first, should anything have
-// gone?
+// A simple model of the scheduler for tests: token buckets in floating point, plain queues. It does not predict the
+// order of packets, which the engine may choose within the rules. It judges every departure: was it allowed, the head
+// of its queue, and its turn? It judges every silence: should a packet have left?
 #ifndef HQOS_MODEL_H
 #define HQOS_MODEL_H
 
@@ -21,7 +20,7 @@ const char *model_enqueued(
 const char *model_left(struct model *m, struct rte_mbuf *packet, uint64_t now);
 const char *model_silent(struct model *m, uint64_t now); // nothing more leaves at this time: is that right?
 
-// The packets that model_enqueued is told of from here on arrive together, after all earlier ones.
+// Packets reported by model_enqueued from here on arrive together, after all earlier ones.
 void model_burst(struct model *m);
 uint32_t model_held(const struct model *m);
 

@@ -3,16 +3,16 @@
 //
 // Time: internal units of 2^-35 s (29 ps), counted from EPOCH at creation; 64 bits last 17 years.
 //
-// Bucket: a token bucket kept as one moment, `free_at`: packets may leave once free_at <= now, and each moves free_at
-// on by its length times the cost of a byte, starting no earlier than now - burst. That is a token bucket of `burst`
-// that a packet may overdraw by its own length: no refill to do, one compare to ask, and eligibility does not depend on
-// length.
+// Bucket: a token bucket kept as one time stamp, `free_at`. Packets may leave once free_at <= now. Each advances
+// free_at by its length times the cost of a byte, starting at now - burst at the earliest. This equals a token bucket
+// of `burst` that a packet may overdraw by its own length. It needs no refill and one compare, and eligibility does not
+// depend on length.
 //
 // A pipe is idle (no packets), active (in its subport's round), parked (in the timing wheel until its own buckets allow
-// a packet) or waiting (every class that could send lacks credit at the subport, or others are before it there).
+// a packet) or waiting. Waiting: its classes lack credit at the subport, or other pipes come first there.
 //
-// A class whose rate at the subport is used up has a list of the pipes that want it. As credit comes in, pipes are
-// taken from the list in turn and get a grant: leave to send that class in their next turn.
+// A class whose rate at the subport is used up has a list of waiting pipes. New credit goes to the pipes in turn as a
+// grant: leave to send that class in their next turn.
 #ifndef HQOS_PRIVATE_H
 #define HQOS_PRIVATE_H
 
@@ -43,7 +43,7 @@ struct rate {
 
 enum { IDLE, ACTIVE, PARKED, WAITING };
 
-// What passed, of a class: packets in the high 8 bits, bytes in the low 24, until they go to hqos.accepted.
+// Passed packets of a class, in the high 8 bits, and bytes, in the low 24, until they go to hqos.accepted.
 #define TAKEN_PACKET (1u << 24)
 
 // All that a packet needs that passes straight through, dense: of 65,536 pipes 4 MB.
@@ -158,7 +158,6 @@ struct hqos {
 
 static_assert(sizeof(((struct rte_mbuf *)0)->hash) == sizeof(void *), "a link fits mbuf->hash");
 
-// Whether the place exists in this instance.
 static inline bool place_valid(const struct hqos *h, uint32_t place)
 {
 	uint32_t subport = hqos_place_subport(place);
@@ -231,7 +230,7 @@ void level_raise(struct hqos *h, uint32_t pipe, uint32_t length);
 
 // hqos_serve.c
 
-// Takes the first packet out of a queue that has one.
+// Takes the first packet out of a queue that is not empty.
 struct rte_mbuf *pop_queue(struct hqos *h, struct subport *sp, struct pipe *p, uint32_t q);
 
 // Puts a pipe that holds packets and is neither active nor parked where it belongs: active, parked or waiting.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random traffic through random schedulers, each packet and each silence judged by the model (hqos_model.h).
-// HQOS_SEED and HQOS_ROUNDS in the environment ask for other or more of it.
+// Random traffic through random schedulers; the model (hqos_model.h) judges each packet and each silence. Environment:
+// HQOS_SEED, HQOS_ROUNDS.
 #include "hqos/hqos_model.h"
 #include "hqos/hqos_test.h"
 
@@ -27,7 +27,7 @@ static uint64_t any_rate(struct chance *c, uint64_t low, uint64_t high)
 	return rate + roll(c, low);
 }
 
-// A small scheduler with rates such that any level may be the one that limits.
+// A small scheduler with rates such that any level may limit.
 static struct api_scheduler *any_scheduler(struct chance *c)
 {
 	uint32_t subports = 1 + roll(c, 4);

@@ -37,8 +37,8 @@ void red_empty(struct hqos *h, uint32_t index, uint32_t q)
 	rte_red_mark_queue_empty(red_of(h, index, q), h->now);
 }
 
-// The average after a time without packets, as if so many had met an empty queue as the pipe could have sent. It halves
-// every 2^weight * ln 2 of them. (rte_red_enqueue_empty() shifts by a negative number when those are few.)
+// The average after a pause, as if the packets that the pipe could have sent had met an empty queue. It halves every
+// 2^weight * ln 2 of them. (rte_red_enqueue_empty() shifts by a negative number when these are few.)
 static void age(const struct hqos *h, struct rte_red *red, uint32_t weight, const struct pipe *p)
 {
 	uint64_t packet = RTE_MAX(TYPICAL * h->profile[p->profile].rate.cost >> COST_SHIFT, UINT64_C(1));
@@ -57,7 +57,7 @@ __rte_noinline bool red_refuses(struct hqos *h, uint32_t index, uint32_t q, stru
 		age(h, red, config->wq_log2, p);
 		return false;
 	}
-	// The average has 32 bits, RTE_RED_SCALING and the weight's of them behind the point: longer ones would
+	// The average has 32 bits, RTE_RED_SCALING and the weight's of them behind the point: longer queues would
 	// overflow it.
 	uint32_t length = RTE_MIN(queues_of(h, p)->queued[q], UINT32_MAX >> (RTE_RED_SCALING + config->wq_log2));
 	switch (rte_red_enqueue_nonempty(config, red, length)) {

@@ -93,9 +93,8 @@ static void pass_time(struct red_bench *b, uint64_t ns)
 	}
 }
 
-// 5 % more than the pipe may send for a second: early drops are enough, and the queue has a length between the
-// thresholds. A queue of another class, one of another pipe and one of the same class that is not overloaded lose
-// nothing.
+// 5 % more than the pipe may send for a second: early drops suffice, and the queue stays between the thresholds. Queues
+// of another class or pipe, and one of the same class without overload, lose nothing.
 void test_red_average(void **state)
 {
 	struct red_bench b = begin((struct api_red){.min = 16, .max = 48, .probability = 10, .weight = 6}, NULL);
@@ -135,7 +134,7 @@ static uint32_t steady(struct red_bench *b)
 	return taken;
 }
 
-// Of what meets a queue of 40 about (40 - 16) / (48 - 16) / 10 is chosen: marked where that is possible, else dropped.
+// At a queue of 40 about (40 - 16) / (48 - 16) / 10 of the packets are chosen: marked if possible, else dropped.
 void test_red_marks(void **state)
 {
 	const struct api_red red = {.min = 16, .max = 48, .probability = 10, .weight = 6};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dequeue. Subports take turns at the port and pipes take turns at their subport, each by
-// deficit round robin in bytes; a pipe that may not send leaves the round until it may, so that nobody polls it.
+// Dequeue. Subports take turns at the port and pipes at their subport, by deficit round robin in bytes. A pipe that may
+// not send leaves the round until it may, so it is not polled.
 #include "hqos/hqos_private.h"
 
 #include <rte_common.h>
@@ -36,7 +36,7 @@ static uint64_t subport_bit(const struct hqos *h, const struct subport *sp)
 	return 1ull << (sp - h->subport);
 }
 
-// Credit of a class at the subport for one turn of a pipe, as time; so much must be there for each grant.
+// Credit of a class at the subport for one turn of a pipe, as time; each grant needs so much.
 static uint64_t turn_time(const struct subport *sp, uint32_t c)
 {
 	uint64_t turn = PIPE_QUANTUM * sp->class_rate[c].cost >> COST_SHIFT;
@@ -90,7 +90,7 @@ static void park(struct hqos *h, uint32_t index, uint64_t until)
 	struct pipe *p = &h->pipe[index];
 	struct pipe_queues *w = queues_of(h, p);
 	uint64_t tick = (until + (1u << SLOT_SHIFT) - 1) >> SLOT_SHIFT;
-	// Beyond the wheel's reach: the pipe comes out at the end of it and is parked again.
+	// Beyond the wheel's range: the pipe leaves at its end and is parked again.
 	tick = RTE_MIN(tick, h->wheel_tick + SLOTS - 1);
 	w->slot = tick % SLOTS;
 	p->state = PARKED;
@@ -265,8 +265,8 @@ static struct rte_mbuf *send_one(struct hqos *h, struct subport *sp, struct pipe
 	return m;
 }
 
-// Two pipes ahead in the round: the lines of the pipe; one ahead: its first packet. (Which queue it will send from is
-// not known yet; the first one with packets is a good guess.)
+// Prefetches two pipes ahead in the round: the pipe's lines; one ahead: its first packet. (Its next queue is unknown;
+// the first with packets is a good guess.)
 static inline void prefetch_round(const struct hqos *h, const struct pipe *p)
 {
 	if (p->next == NIL)
@@ -282,7 +282,7 @@ static inline void prefetch_round(const struct hqos *h, const struct pipe *p)
 	rte_prefetch0(&queues_of(h, two)->queue[API_TRAFFIC_CLASSES - 1]); // best effort
 }
 
-// The turn, or what is left of it, of the first pipe in a subport's round.
+// The turn, or its rest, of the first pipe in a subport's round.
 static uint32_t serve_pipe(struct hqos *h, struct subport *sp, struct rte_mbuf **out, uint32_t room)
 {
 	uint32_t index = sp->active.head, count = 0;

@@ -183,7 +183,7 @@ static void subport_rate(void **state)
 		add(&b, hqos_place(1, p, p % 4, 0), 300 + 30 * p, 50 * MBIT);
 	one_second(&b, s);
 	assert_near(bytes_of(&b, 0, 32), 321 * MBIT, 0.01);
-	// All pipes of an oversubscribed subport have the same share, whatever the class or the length.
+	// All pipes of an oversubscribed subport have the same share, for any class or length.
 	for (uint32_t p = 0; p < 32; p++)
 		assert_near(b.flow[p].bytes, 321.0 * MBIT / 32, 0.01);
 }
@@ -195,13 +195,13 @@ static void subport_class_rate(void **state)
 	s->subport[0].class_rate[1] = 100 * MBIT;
 	for (uint32_t p = 0; p < 32; p++)
 		add(&b, hqos_place(0, p, 1, 0), 300 + 30 * p, 20 * MBIT);
-	// One pipe with best effort beside: not held up by the class, and little better off in it.
+	// One pipe with best effort beside: the class does not delay it, and helps it little.
 	add(&b, hqos_place(0, 0, 3, 0), 1000, 60 * MBIT);
 	one_second(&b, s);
 	assert_near(bytes_of(&b, 0, 32), 100 * MBIT, 0.01);
 	for (uint32_t p = 1; p < 32; p++)
 		assert_near(b.flow[p].bytes, 100.0 * MBIT / 32, 0.01);
-	// Its overdraft of one frame a turn is made good from its best effort, too.
+	// Its overdraft of one frame a turn is also repaid from its best effort.
 	assert_near(b.flow[0].bytes, 100.0 * MBIT / 32, 0.12);
 	assert_near(b.flow[32].bytes, 60 * MBIT, 0.01);
 }
@@ -276,8 +276,7 @@ static void weights(void **state)
 	}
 }
 
-// In an oversubscribed subport a subscriber that offers less than its share loses nothing to one that offers
-// everything.
+// In an oversubscribed subport, a subscriber that offers less than its share loses nothing to a flooding one.
 static void isolation(void **state)
 {
 	struct bench b = {0};
@@ -297,7 +296,7 @@ static void isolation(void **state)
 	assert_near(b.flow[1].bytes, 40 * MBIT, 0.01);
 }
 
-// Packets that pass straight through take nothing from those that wait, even if they always come first.
+// Packets that pass straight through take nothing from waiting ones, even if they always come first.
 static void isolation_from_passing(void **state)
 {
 	struct bench b = {0};

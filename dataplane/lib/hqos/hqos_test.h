@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the test files of lib/hqos share. They form one program.
+// Shared by the test files of lib/hqos, which form one program.
 #ifndef HQOS_TEST_H
 #define HQOS_TEST_H
 

@@ -6,7 +6,7 @@
 #include <rte_mbuf.h>
 #include <string.h>
 
-// The first of n goes behind the others: it cannot be sent, and they keep their order.
+// Moves the first of n, which cannot be sent, behind the others, which keep their order.
 static inline void burst_put_off(struct rte_mbuf **pkts, uint16_t n)
 {
 	struct rte_mbuf *first = pkts[0];

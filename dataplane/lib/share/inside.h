@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of the link: memory of both sides, links, and the sessions between processes. Of what the other process
-// writes, everything is read once and checked before it is used.
+// Inside of the link: both sides' memory, links, sessions between processes. Everything written by the other process is
+// read once and checked before use.
 #ifndef SHARE_INSIDE_H
 #define SHARE_INSIDE_H
 
@@ -16,7 +16,7 @@
 #define SHARE_GUARD 4096 // readable bytes behind the last buffer: frames are read in whole lines
 #define DESCRIPTOR_HOME (1u << 31)
 
-// What one side writes and the other may only read. Indices count up for ever.
+// Written by one side, read-only for the other. Indices count up for ever.
 struct outbox {
 	uint32_t sent cache_aligned; // frames in frame[]
 	uint32_t taken cache_aligned; // frames of the other side's that it needs no more in the other's frame[]
@@ -43,7 +43,7 @@ struct share {
 	struct peer *peer[SHARE_PEERS + 1];
 };
 
-// A session with another process: begins with the first link, ends with the first that goes; all its links go then.
+// A session with another process: from the first link until one of them ends, which ends all.
 struct peer {
 	struct share *share;
 	dev_t device; // with inode: which memory it lends, so which process it is
@@ -101,9 +101,9 @@ void buffers_forget(struct buffers *b);
 // peer.c
 struct peer *peer_join(struct share_link *l, int memory, const struct buffers *theirs);
 void peer_end(struct peer *p, const char *why);
-void peer_reap(struct peer *p); // of an ended session: gives back and takes back what can be
+void peer_reap(struct peer *p); // of an ended session: gives and takes back all possible buffers
 void peer_forget(struct peer *p); // at once, as when the process dies
-// session.c: closes the socket, and what belongs to one connection
+// session.c: closes the socket and all of its connection
 void link_drop(struct share_link *l);
 // link.c: takes back all that a session has of ours; returns how many
 uint32_t lent_sweep(struct share *s, uint8_t number);

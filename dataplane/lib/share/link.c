@@ -22,30 +22,30 @@ static inline struct rte_mbuf *make(struct rte_mbuf *m, uint32_t offset, uint32_
 	return m;
 }
 
-// Behind what was given to the other side: wakes it if it sleeps, once in each of its sleeps. The lock that `rung`
-// belongs to is held, so the socket is open.
+// After giving to the other side: wakes it if it sleeps, once per sleep. The caller holds the lock of `rung`, so the
+// socket is open.
 static inline void ring(struct share_link *l, uint32_t *rung)
 {
-	// Either we see that it sleeps, or share_sleep() sees what was given.
+	// Either we see that it sleeps, or share_sleep() sees our frames.
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	uint32_t sleeps = __atomic_load_n(&l->theirs->sleeps, __ATOMIC_RELAXED);
 
 	if (likely(sleeps == *rung))
 		return;
 	*rung = sleeps;
-	// One that is full of rings wakes it, too.
+	// A socket full of rings wakes it, too.
 	if (send(l->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		return;
 }
 
-// A buffer is the session's, which has several links; a lock is a link's. So of threads that are told of the same
-// buffer by two links, one has it: it was `from`'s, and is `to`'s.
+// A buffer belongs to a session with several links; a lock belongs to one link. If two links name the same buffer at
+// once, one thread gets it: its owner changes from `from` to `to`.
 static inline bool claim(uint8_t *whose, uint8_t from, uint8_t to)
 {
 	return __atomic_compare_exchange_n(whose, &from, to, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-// It is `to`'s, who may claim it at once: we have done with its mbuf.
+// `to` may claim it at once: we no longer use its mbuf.
 static inline void give_up(uint8_t *whose, uint8_t to)
 {
 	__atomic_store_n(whose, to, __ATOMIC_RELEASE);
@@ -71,7 +71,7 @@ int give_back(struct rte_mempool *pool, void *const *mbufs, unsigned n)
 	}
 	if (l != NULL)
 		__atomic_store_n(&l->mine->given, l->given, __ATOMIC_RELEASE);
-	// Who sleeps need not hear of each, but another of its threads may send, and run out of them.
+	// A sleeper need not hear of each, but another of its threads may send and run out of them.
 	if (l != NULL && l->given - l->given_told > p->theirs.count / 4) {
 		l->given_told = l->given;
 		ring(l, &l->given_rung);
@@ -121,7 +121,7 @@ uint32_t lent_sweep(struct share *s, uint8_t number)
 	return swept;
 }
 
-// One descriptor, read once. Returns NULL, and takes nothing, when it breaks a rule.
+// Reads one descriptor once. Returns NULL, and takes nothing, when it breaks a rule.
 static inline struct rte_mbuf *accept_frame(struct share_link *l, struct peer *p, uint64_t descriptor)
 {
 	struct share *s = l->share;
@@ -137,7 +137,7 @@ static inline struct rte_mbuf *accept_frame(struct share_link *l, struct peer *p
 	return make(b->mbuf[buffer], offset, length);
 }
 
-// In buffers of our own: a frame without headroom, and everything while we keep half of what the other side has.
+// Copies into our buffers: a frame without headroom, and everything while we hold half of the other side's.
 static uint16_t copy_received(struct share_link *l, struct rte_mbuf **pkts, uint16_t n, bool all)
 {
 	uint16_t left = 0;

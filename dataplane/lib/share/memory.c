@@ -13,7 +13,7 @@ int memory_make(const char *name, size_t bytes, uint8_t **at)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	// Allocated at once: a page that is not to be had later would be a signal in the middle of a packet.
+	// Allocated at once: a missing page would later be a signal in the middle of a packet.
 	if (fd >= 0 && fallocate(fd, 0, 0, (off_t)bytes) == 0 &&
 		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 &&
 		(*at = memory_map(fd, bytes, true)) != NULL)
@@ -52,8 +52,7 @@ size_t buffers_bytes(const struct buffers *b)
 	return RTE_ALIGN_CEIL((size_t)b->count * b->bytes, (size_t)4096);
 }
 
-// A session's pool: nothing is taken from it (share_rx() takes the mbuf of the buffer that came), what is freed goes
-// back.
+// A session's pool gives no mbufs (share_rx() uses the received buffer's); freed ones return to it.
 static int nothing(struct rte_mempool *pool)
 {
 	return 0;

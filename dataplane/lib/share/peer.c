@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions with other processes: their buffers, and whose is what when one is over.
+// Sessions with other processes: their buffers, and each buffer's owner at the end.
 #include "share/inside.h"
 #include "share/rights.h"
 #include "wire/cache_line.h"
@@ -92,8 +92,7 @@ void peer_end(struct peer *p, const char *why)
 	p->up = false;
 }
 
-// All their buffers were given back or freed: nothing of ours reads or writes them any more, which closing the
-// lifelines says.
+// All their buffers were given back or freed: we no longer access them, which closing the lifelines says.
 static void forget_theirs(struct peer *p)
 {
 	rte_spinlock_lock(&p->lock); // the thread that freed the last one has left give_back()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unix sockets whose other end may send descriptors that were not asked for. Closing the last descriptor of a socket
-// with SO_LINGER waits for as long as its owner says, also inside of a recv(2) or close(2) of the Unix socket by which
-// it came. So it loses SO_LINGER before.
+// Unix sockets whose peer may send unrequested descriptors. Closing the last descriptor of a socket with SO_LINGER
+// blocks for as long as its owner chose, also within recv(2) or close(2) of the Unix socket that carried it. So
+// SO_LINGER is cleared first.
 #ifndef SHARE_RIGHTS_H
 #define SHARE_RIGHTS_H
 
@@ -17,7 +17,7 @@
 #define SO_PASSRIGHTS 83
 #endif
 
-// Nobody can send any to a listening socket's connections from now on. Linux 6.16; older kernels do not know it.
+// No descriptors can be sent to a listening socket's connections from now on. Linux 6.16; older kernels lack it.
 static inline void rights_refuse(int listener)
 {
 	int none = 0;

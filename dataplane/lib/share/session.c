@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening and closing: the socket of a link, and what the two sides tell each other on it.
+// Opening and closing: a link's socket and the messages on it.
 #include "clock/clock.h"
 #include "share/inside.h"
 #include "share/rights.h"
@@ -17,12 +17,12 @@
 #include <unistd.h>
 
 #define BYTES_MIN 512
-#define SILENCE_NS 1000000000u // who says nothing for so long is not waited for
+#define SILENCE_NS 1000000000u // longest wait for a silent peer
 
 enum { MEMORY, OUTBOX, LIFELINE, FILES };
 
-// The one message, with three files: the buffers, the outbox (to be read only), and the end of a pipe that is to be
-// closed when the buffers are needed no more.
+// The only message, with three files: the buffers, the outbox (read-only), and a pipe's end that is closed when the
+// buffers are no longer needed.
 struct hello {
 	uint32_t magic, version;
 	uint32_t buffers, bytes; // how many, of how many bytes
@@ -62,7 +62,6 @@ static int send_hello(const struct share_link *l, const int *file)
 	return sendmsg(l->fd, &message, MSG_NOSIGNAL) == sizeof(h) ? 0 : -1;
 }
 
-// Takes over the connected socket.
 static void greet(struct share_link *l, int fd)
 {
 	int pipe[2] = {-1, -1}, outbox = -1, sent = -1;
@@ -119,7 +118,7 @@ static bool begin(struct share_link *l, const struct hello *h, const int *file)
 	return true;
 }
 
-// Returns 1: up, 0: nothing came yet, -1: this is no peer of ours, or it has gone.
+// Returns 1: up, 0: nothing arrived yet, -1: not a peer of ours, or gone.
 static int hear_hello(struct share_link *l)
 {
 	struct hello h;
@@ -178,7 +177,7 @@ static int connect_to(const char *path)
 	return -1;
 }
 
-// The socket of a process that died is in the way, and nobody answers there.
+// A dead process left its socket in the way, and connecting to it fails.
 static void remove_stale(const char *path)
 {
 	struct stat file;
@@ -230,7 +229,7 @@ static void poll_link(struct share_link *l)
 
 void share_poll(struct share *s)
 {
-	// First who has gone: a process that comes again is none of its old session.
+	// Ended sessions first: a restarted process is not of its old session.
 	for (int up = 1; up >= 0; up--)
 		for (uint32_t i = 0; i < SHARE_LINKS; i++)
 			if (s->link[i] != NULL && (s->link[i]->peer != NULL) == up)

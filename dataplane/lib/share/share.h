@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links between two processes on one machine that exchange buffers instead of copying frames. README.md says what lies
-// where, whose each buffer is at every moment, and what happens when a process dies.
+// Links between two processes on one machine that exchange buffers instead of copying frames. README.md describes the
+// memory, each buffer's owner, and the death of a process.
 //
 // One thread, the control thread of the process, calls everything but share_rx(), share_sleep() and share_tx(), which
 // any thread may call.
@@ -33,7 +33,7 @@ struct share_want {
 struct share_link_want {
 	const char *name; // for messages
 	const char *path; // of the Unix socket
-	bool server; // listens, one client at a time; a client asks again until it is served
+	bool server; // listens, one client at a time; a client retries until it is served
 	uint32_t ring; // frames under way: a power of two
 	uint16_t headroom; // of received frames; one with less is copied
 	// For frames that are copied on reception; its private_size is that of all received mbufs
@@ -47,26 +47,26 @@ struct share_counters {
 
 // Both return NULL after a sentence in `error`.
 struct share *share_new(const struct share_want *want, char *error, size_t n);
-// The mbufs of the buffers that are lent: a frame in one of them is sent without a copy. They look direct (README.md).
+// The mbufs of lent buffers: a frame in one of them is sent without a copy. They look direct (README.md).
 struct rte_mempool *share_pool(struct share *s);
-// Takes back what is lent: the process ends, or no link was ever opened.
+// Reclaims lent buffers: the process ends, or no link was ever opened.
 void share_free(struct share *s);
 struct share_link *share_open(struct share *s, const struct share_link_want *want, char *error, size_t n);
 void share_close(struct share_link *l); // no thread is in share_rx() or share_tx() of it
-// Connects, and notices who has gone. To be called every few milliseconds, also when all links are closed.
+// Connects, and notices dead peers. Call every few milliseconds, also when all links are closed.
 void share_poll(struct share *s);
 bool share_up(const struct share_link *l); // any thread
 uint32_t share_lent(const struct share *s); // buffers that others have at the moment
 void share_count(const struct share_link *l, struct share_counters *c);
 
-// Frames of one segment with refcnt 1, ol_flags 0 and packet_type 0; the private area is as it was left. To be freed
-// by any thread.
+// Frames of one segment with refcnt 1, ol_flags 0 and packet_type 0; the private area is unchanged. Any thread may free
+// them.
 uint16_t share_rx(struct share_link *l, struct rte_mbuf **pkts, uint16_t n);
-// The thread that receives is about to sleep: false when frames are there. Else it may wait until `fd` can be read
-// (poll(2)), which frames that come later see to; or, when that is -1, until the link is up. Whoever is at the other
-// end may ring without reason, or not at all: neither wait for ever nor come back at once every time.
+// The receiving thread is about to sleep: false when frames wait. Else it may poll(2) `fd`, which becomes readable when
+// frames come; -1: it may wait until the link is up. The peer may ring without reason, or never: neither wait for ever
+// nor return at once every time.
 bool share_sleep(struct share_link *l, int *fd);
-// Returns how many were taken; the caller keeps the rest, which is behind them. Both are in the order that they had.
+// Returns how many were taken; the caller keeps the rest, behind them. Both keep their order.
 uint16_t share_tx(struct share_link *l, struct rte_mbuf **pkts, uint16_t n);
 
 #endif

@@ -66,7 +66,7 @@ static inline void die(struct side *s)
 	s->share = NULL;
 }
 
-// Notices who has gone, takes back what was given.
+// Notices dead peers and takes back buffers.
 static inline void settle(struct side *s)
 {
 	struct rte_mbuf *m;

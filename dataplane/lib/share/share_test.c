@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both ends of links in one process: frames in place, full and empty rings, what is copied, a peer that writes
-// anything at all, and the death of either side at every step. Whatever happens, in the end every buffer is back and
-// the next peer is served.
+// Both ends of links in one process: frames in place, full and empty rings, copies, a peer that writes garbage, and the
+// death of either side at every step. In the end every buffer is back and the next peer is served.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +16,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-// There without a copy, on through another link without one, and home as the mbuf that was sent.
+// Forward without a copy, on through another link without a copy, and home as the sent mbuf.
 static void test_in_place(void **state)
 {
 	struct side a = side_open(true), b = side_open(false);
@@ -120,7 +119,7 @@ static void test_copies(void **state)
 	assert_int_equal(rte_mempool_avail_count(copies), 1023);
 }
 
-// Too short for a link, or without a buffer to be copied into: the others go in their order, and so do those that stay.
+// Frames too short for a link, or without a buffer for their copy: sent and remaining ones keep their order.
 static void test_order(void **state)
 {
 	struct side a = side_open(true), b = side_open(false);
@@ -160,7 +159,7 @@ static void test_order(void **state)
 	die(&b);
 }
 
-// Who keeps frames does not stop the link: from half of the buffers on they are copies.
+// A peer that keeps frames does not stop the link: from half of the buffers on they are copies.
 static void test_hoarder(void **state)
 {
 	struct side a = side_open(true), b = side_open(false);
@@ -185,7 +184,7 @@ static void test_hoarder(void **state)
 static const char *const steps[] = {"connects", "says hello", "lends", "borrows", "sends home", "receives home",
 	"keeps one", "gives back", "is given back", "fills the ring"};
 
-// Both sides go as far as step `last`. What they hold is in kept[].
+// Both sides advance to step `last`. kept[] has the frames that they hold.
 static void go(struct side *a, struct side *b, int last, struct rte_mbuf *kept[2])
 {
 	struct rte_mbuf *m = NULL;
@@ -284,7 +283,7 @@ static void test_close_alive(void **state)
 
 #define DESCRIPTOR(buffer, offset, length) ((uint64_t)(buffer) | (uint64_t)(offset) << 32 | (uint64_t)(length) << 48)
 
-// What breaks each rule: written by b, noticed by a in share_rx or share_tx.
+// Breaks each rule: written by b, noticed by a in share_rx or share_tx.
 static void break_rule(struct side *a, struct side *b, uint32_t rule)
 {
 	struct outbox *o = b->link[0]->mine;
@@ -350,8 +349,7 @@ static void test_broken_rules(void **state)
 	die(&a);
 }
 
-// Any words at all, while frames go both ways: nothing is read or written outside (the sanitizers look), nothing is
-// lost.
+// Arbitrary words while frames go both ways: no access outside (the sanitizers look), no loss.
 static void test_random_words(void **state)
 {
 	struct side a = side_open(true);
@@ -406,8 +404,8 @@ static void test_random_words(void **state)
 	die(&a);
 }
 
-// Another thread receives by the second link at the moment when the first one's changes whose the buffer is: that
-// write faults, the page being read-only, and the signal's handler is the other thread.
+// Another thread receives by the second link at the moment when the first one changes the buffer's owner. The page is
+// read-only, so that write faults, and the signal's handler plays the other thread.
 static struct {
 	struct side *side;
 	uint8_t *page;
@@ -421,7 +419,7 @@ static void other_thread(int signal)
 	other.m = receive_one(other.side->link[1]);
 }
 
-// `whose` lies in a page of its own from now on.
+// Moves `whose` to a page of its own.
 static uint8_t *watched(uint8_t *whose)
 {
 	other.page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -530,7 +528,7 @@ static int raw_client(void)
 	return fd;
 }
 
-// Each differs from the last one in one thing, and that one is good.
+// Each differs from the last, good one in one thing.
 static void test_bad_hello(void **state)
 {
 	struct share *other = share_new(&(struct share_want){.name = "o", .buffers = 16, .room = ROOM}, path[0], 0);
@@ -595,7 +593,7 @@ static void test_bad_hello(void **state)
 	die(&a);
 }
 
-// Sends a socket whose last close(2) would wait for an hour. This one here is not the last.
+// Sends a socket whose last close(2) would block for an hour. This one is not the last.
 static void say_lingering(int fd, int lingering, int times)
 {
 	struct linger hour = {.l_onoff = 1, .l_linger = 3600};
@@ -617,7 +615,7 @@ static bool lingers(int fd)
 	return is.l_onoff != 0;
 }
 
-// A thread that closes what came waits for nobody: of a hello, of a link that sleeps, of a socket that goes unread.
+// Closing received descriptors does not block: of a hello, of a link that sleeps, of an unread socket.
 static void test_lingering(void **state)
 {
 	struct side a = side_open(true), b;
@@ -640,7 +638,7 @@ static void test_lingering(void **state)
 	close(s);
 }
 
-// The socket of a server that was killed is no obstacle; that of a live one is.
+// A killed server's socket is no obstacle; a live one's is.
 static void test_socket(void **state)
 {
 	char error[200];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who sleeps on a link: what ends its sleep, that no frame is missed, and what a hostile other side can do about it. A
-// sleep that should end by something else than time is an hour long: the test would run out of time.
+// Sleep on a link: what ends it, no missed frame, and what a hostile peer can do. A sleep that should end by another
+// cause than time is an hour long, so a fault times out.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@ static void receives(struct side *s, int link, uint8_t fill)
 	rte_pktmbuf_free(m);
 }
 
-// It goes to sleep, and something has rung, or not.
+// Goes to sleep, and returns whether something rang.
 static bool rung(struct share_link *l)
 {
 	int fd;
@@ -128,7 +128,7 @@ static void a_link_that_is_down_has_no_descriptor(void **state)
 	assert_passes(&a, &b);
 }
 
-// A death behind a ring that nobody took is seen.
+// A death behind an unread ring is seen.
 static void a_ring_does_not_hide_a_death(void **state)
 {
 	connect_both(&a, &b);
@@ -176,7 +176,7 @@ static void *send_rounds(void *arg)
 		while (share_tx(a.link[0], &m, 1) == 0)
 			rte_pause();
 		share_rx(a.link[0], &m, 1);
-		// The next frame comes when the other side has this one, and a bit later: it is about to sleep then.
+		// The next frame is sent a bit after this one arrived, when the receiver is about to sleep.
 		while (__atomic_load_n(&received, __ATOMIC_ACQUIRE) <= i)
 			rte_pause();
 		random = random * 1103515245 + 12345;
@@ -208,8 +208,8 @@ static void no_frame_is_missed(void **state)
 	pthread_join(sender, NULL);
 }
 
-// It rings until no more rings fit, with messages of any size and with files: frames come through, and each sleep takes
-// some of them away.
+// It rings until no more rings fit, with messages of any size and with files. Frames still arrive, and each sleep
+// removes some rings.
 static void rings_without_reason(void **state)
 {
 	char large[3000] = {0};
@@ -229,7 +229,7 @@ static void rings_without_reason(void **state)
 	assert_true(share_up(a.link[0]));
 }
 
-// It says all the time that it sleeps, and hears no ring: who sends does not wait for it.
+// It claims to sleep all the time, and reads no ring: the sender does not wait.
 static void sleeps_without_end(void **state)
 {
 	connect_both(&a, &b);

@@ -29,7 +29,7 @@ enum arp_status arp_parse(const uint8_t *p, uint32_t available, struct arp_info 
 	if (!mac_is_host(out->sender_mac) || (sender != 0 && !ip4_is_host(sender)) ||
 		(!ip4_is_host(target) && !to_probe))
 		return ARP_ADDRESS;
-	// A reply tells someone's address; 0.0.0.0 is none.
+	// A reply announces its sender's address; 0.0.0.0 is none.
 	return sender == 0 && out->operation == ARP_REPLY ? ARP_ADDRESS : ARP_OK;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Internet checksum (RFC 1071): IPv4 header, transport with pseudo-header, and the update of one field (RFC 1624).
 //
-// Sums are kept as on the wire, in host order of the 16-bit words as loaded; the functions that store or return a
-// checksum say which. Spans may be given piece by piece; each piece but the last has even length.
+// Sums are as on the wire: 16-bit words as loaded. Functions that store or return a checksum say its order. Spans may
+// be given in pieces, of even length but for the last.
 #ifndef WIRE_CHECKSUM_H
 #define WIRE_CHECKSUM_H
 
@@ -27,8 +27,7 @@ static inline uint16_t checksum_finish32(uint32_t sum)
 // Sum of `length` bytes, added to `sum`. Start with 0 or checksum_pseudo().
 uint64_t checksum_add(uint64_t sum, const void *p, uint32_t length);
 
-// What to store in a checksum field (memcpy, no byte swap) when the field was 0 in the sum. A receiver's sum over a
-// good packet gives 0 here.
+// Value for a checksum field (memcpy, no byte swap) that was 0 in the sum. A receiver's sum over a good packet gives 0.
 static inline uint16_t checksum_finish(uint64_t sum)
 {
 	return (uint16_t)~checksum_fold(sum);
@@ -55,14 +54,12 @@ static inline uint64_t checksum_word(const uint8_t *p)
 	return word;
 }
 
-// Sum of the 20 bytes of an IPv4 header without options.
 static inline uint64_t ip4_sum20(const uint8_t *p)
 {
 	return checksum_word(p) + checksum_word(p + 4) + checksum_word(p + 8) + checksum_word(p + 12) +
 	       checksum_word(p + 16);
 }
 
-// Sets the checksum field of an IPv4 header without options.
 static inline void ip4_checksum_set(uint8_t *p)
 {
 	uint16_t sum;
@@ -121,7 +118,7 @@ static inline void checksum_update32(uint8_t *sum, uint32_t from, uint32_t to)
 	memcpy(sum, &fresh, 2);
 }
 
-// Takes one from the TTL (> 0) of the IPv4 header at p, and adds it to the checksum (RFC 1141, RFC 1624).
+// Decrements the TTL (> 0) of the IPv4 header at p and updates the checksum (RFC 1141, RFC 1624).
 static inline void ip4_decrement_ttl(uint8_t *p)
 {
 	uint16_t sum;

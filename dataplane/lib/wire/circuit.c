@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Circuit ids. What is malformed has none: the control plane judges the message.
+// Circuit ids. Malformed messages have none: the control plane judges them.
 #include "wire/circuit.h"
 #include "wire/pppoe.h"
 
@@ -12,8 +12,8 @@
 
 enum { TAG_VENDOR = 0x0105, AGENT = 82, AGENT_CIRCUIT = 1, RELAY_MESSAGE = 9, INTERFACE_ID = 18 };
 
-// The first option of a code among those from *p on; *p and *n are then what follows it. `wide`: octets of code and
-// length, each. DHCPv4 pads with 0; in the wide ones 0 ends the list.
+// The first option with a code from *p on; *p and *n are then the rest behind it. `wide`: two octets each for code and
+// length. DHCPv4 pads with 0; in the wide form 0 ends the list.
 static struct circuit next_option(const uint8_t **p, uint32_t *n, uint32_t code, uint32_t wide)
 {
 	for (int i = 0; i < OPTIONS && *n >= 2 * wide; i++) {

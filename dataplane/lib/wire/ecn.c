@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a mark on a tunnel's outer header does to the packet inside.
+// Effect of a tunnel's outer mark on the packet inside.
 #include "wire/ecn.h"
 
-// RFC 6040 §4.2: a congestion mark for a sender that does not know ECN can only be told by a loss. Else the mark of the
-// outer header is kept: CE, or ECT(1), which says more than ECT(0).
+// RFC 6040 §4.2: a sender without ECN learns of a congestion mark only by a loss. Else the outer mark is kept: CE, or
+// ECT(1), which outranks ECT(0).
 int ecn_leave_tunnel(uint8_t outer, uint8_t version, uint8_t *ip)
 {
 	uint8_t inner = ip_ecn(version, ip);

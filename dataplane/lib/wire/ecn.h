@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Explicit congestion notification (RFC 3168 §5) in the IP header, and what tunnel ends do with it: normal mode of RFC
-// 6040.
+// Explicit congestion notification (RFC 3168 §5) in the IP header and at tunnel ends: normal mode of RFC 6040.
 #ifndef WIRE_ECN_H
 #define WIRE_ECN_H
 
@@ -8,7 +7,7 @@
 
 enum ecn { ECN_NOT_ECT, ECN_ECT1, ECN_ECT0, ECN_CE };
 
-// Of the header at ip, version 4 or 6. RFC 6040 §4.1: a tunnel's outer header gets the inner one's.
+// Of the header at ip, version 4 or 6. RFC 6040 §4.1: a tunnel's outer header copies the inner one's.
 static inline uint8_t ip_ecn(uint8_t version, const uint8_t *ip)
 {
 	return ip[1] >> (version == 4 ? 0 : 4) & 3;
@@ -59,7 +58,7 @@ static inline int ecn_acts(uint8_t outer, uint8_t inner)
 	return pairs >> (outer << 2 | inner) & 1;
 }
 
-// The packet at ip leaves a tunnel whose header had `outer`; ecn_acts() said 1. Returns 0 when it is to be dropped.
+// The packet at ip leaves a tunnel whose header had `outer`; ecn_acts() returned 1. Returns 0 when it must be dropped.
 int ecn_leave_tunnel(uint8_t outer, uint8_t version, uint8_t *ip);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ethernet II with up to two VLAN tags (IEEE 802.3, 802.1Q, 802.1ad).
 //
-// TPIDs 0x8100, 0x88a8 and 0x9100 mean the same in either place: AF_PACKET hands the outer tag over as 0x8100 whatever
-// it was. A priority tag (VLAN id 0) is a tag like any other.
+// TPIDs 0x8100, 0x88a8 and 0x9100 are equal in either place: AF_PACKET presents any outer tag as 0x8100. A priority tag
+// (VLAN id 0) is a tag like any other.
 #ifndef WIRE_ETH_H
 #define WIRE_ETH_H
 

@@ -43,7 +43,7 @@ static enum gtpu_status read_extension(uint8_t type, const uint8_t *content, uns
 		return GTPU_OK;
 	case GTPU_EXT_UDP_PORT: // §5.2.2.1, always one unit
 		return size == 2 ? GTPU_OK : GTPU_EXTENSION;
-	default: // §5.2.1: bits 8-7 = 11: whoever receives it must understand it, 10: only the end point
+	default: // §5.2.1: bits 8-7 = 11: every receiver must understand it, 10: only the end point
 		if (type >> 6 == 3 && type != GTPU_EXT_PDCP_NUMBER) // which an SGW need not (figure 5.2.1-3, note 1)
 			return GTPU_REQUIRED;
 		out->more |= type & 0x80 ? GTPU_ENDPOINT : 0;
@@ -87,8 +87,8 @@ enum gtpu_status gtpu_options_parse(const uint8_t *p, uint32_t available, uint32
 	return GTPU_OK;
 }
 
-// Moves the extension headers that go on to the end, last one first, so that none is overwritten before it was read.
-// Returns where the first one begins; *first is its type.
+// Moves the kept extension headers to the end, last one first, so that none is overwritten before it is read. Returns
+// where the first one begins; *first is its type.
 static uint8_t *relay_extensions(uint8_t *end, unsigned length, uint8_t qfi, int without_container, uint8_t *first)
 {
 	struct {

@@ -33,14 +33,13 @@ enum gtpu_status {
 	GTPU_VERSION, // version is not 1, or PT = 0 (GTP')
 	GTPU_LENGTH, // length field does not agree with the UDP payload
 	GTPU_EXTENSION, // extension of length 0, past the packet, one too many, or a bad container
-	// An extension that is unknown and that every receiver must understand (§5.2.1): the peer is told what we
-	// support (§7.2.3)
+	// An unknown extension that every receiver must understand (§5.2.1): the peer gets our supported ones (§7.2.3)
 	GTPU_REQUIRED,
 };
 
-// What a header has beside TEID and QFI. Who forwards the packet into another tunnel passes it on; who ends the tunnel
-// must know it.
-#define GTPU_MORE 1u // sequence or N-PDU number, an extension header, or a container that says more than a QFI
+// Header contents beside TEID and QFI. A relay into another tunnel passes them on; the tunnel's end must understand
+// them.
+#define GTPU_MORE 1u // sequence or N-PDU number, an extension header, or a container with more than a QFI
 #define GTPU_ENDPOINT 2u // an extension that is unknown and that an end point must understand
 
 struct gtpu_info {
@@ -79,7 +78,7 @@ static inline enum gtpu_status gtpu_parse(const uint8_t *p, uint32_t available, 
 	out->header_length = GTPU_HEADER;
 	if ((p[0] & 7) == 0)
 		return GTPU_OK;
-	// What 5G sends with nearly every packet: one container of four bytes without optional parts.
+	// 5G's usual form: one container of four bytes without optional parts.
 	if (__builtin_expect((p[0] & 7) == 4 && available >= GTPU_HEADER_CONTAINER && total >= GTPU_HEADER_CONTAINER &&
 				     p[11] == GTPU_EXT_PDU_SESSION && p[12] == 1 && (p[13] & 0xef) == 0 && p[15] == 0 &&
 				     (p[14] & 0x80) == 0 && !(p[13] >> 4 == GTPU_PDU_UL && p[14] & 0x40),
@@ -113,12 +112,13 @@ static inline unsigned gtpu_put_gpdu(uint8_t *to, uint32_t teid, uint8_t qfi, ui
 	return GTPU_HEADER_CONTAINER;
 }
 
-// What an intermediate node makes of the header that came, whose `length` bytes end at `end` and were read by
-// gtpu_parse(): the header of the G-PDU that goes on, with length and TEID still to be filled in. It ends at `end` too,
-// and takes at most 4 bytes more. Extension headers go along as §5.2.1 says, sequence and N-PDU numbers as they came
-// (§4.3.1). `qfi`, unless it is GTPU_NO_QFI, is the container's octet with the QFI (TS 38.415 §5.5.2): its QFI takes
-// the place of the one that came, its bit above is added. A container is made (pdu_type) when none came.
-// without_container: the one that came does not go on (TS 29.244 §8.2.64). Returns the length.
+// Builds the header that an intermediate node sends on, from the received one: `length` bytes that end at `end` and
+// were read by gtpu_parse(). The new header ends at `end` too and is at most 4 bytes longer. The caller fills in length
+// and TEID. Extension headers follow §5.2.1; sequence and N-PDU numbers stay (§4.3.1).
+//
+// `qfi`: the container's octet with the QFI (TS 38.415 §5.5.2), or GTPU_NO_QFI. Its QFI replaces the received one, its
+// bit above is added. Without a received container one is made, of pdu_type. without_container: the received container
+// is left out (TS 29.244 §8.2.64). Returns the length.
 unsigned gtpu_relay(uint8_t *end, unsigned length, uint8_t qfi, uint8_t pdu_type, int without_container);
 
 // Message encoders return the bytes written; `to` has room for GTPU_MESSAGE_MAX.
@@ -130,7 +130,7 @@ unsigned gtpu_put_echo_response(uint8_t *to, uint16_t sequence);
 // Error Indication (§7.3.1): TEID 0 in the header; the unknown TEID and the address that it was sent to in IEs.
 // family 4 or 6; address 4 or 16 bytes.
 unsigned gtpu_put_error_indication(uint8_t *to, uint32_t teid, uint8_t family, const uint8_t *address);
-// Supported Extension Headers Notification (§7.2.3): TEID 0; what an endpoint here understands.
+// Supported Extension Headers Notification (§7.2.3): TEID 0; lists the types that an endpoint here understands.
 unsigned gtpu_put_supported_extensions(uint8_t *to, uint16_t sequence);
 // End Marker (§7.3.2) for the tunnel teid; with a container when qfi is not GTPU_NO_QFI.
 unsigned gtpu_put_end_marker(uint8_t *to, uint32_t teid, uint8_t qfi, uint8_t pdu_type);
@@ -144,9 +144,9 @@ struct gtpu_ies {
 	const uint8_t *address; // GTP-U Peer Address, in the packet
 };
 
-// Reads the IEs at p, `length` readable bytes behind the GTP-U header. GTPU_OK; GTPU_SHORT when an IE runs past the
-// end; GTPU_LENGTH when an IE's length is impossible or there are more than 16; GTPU_EXTENSION when a TV element of
-// unknown length occurs. Unknown TLV elements are skipped (§8.1).
+// Reads the IEs at p: `length` readable bytes behind the GTP-U header. Unknown TLV elements are skipped (§8.1).
+// GTPU_OK; GTPU_SHORT: an IE runs past the end. GTPU_LENGTH: an IE's length is impossible, or there are more than 16.
+// GTPU_EXTENSION: a TV element of unknown length.
 enum gtpu_status gtpu_ies_parse(const uint8_t *p, uint32_t length, struct gtpu_ies *out);
 
 #endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ICMP (RFC 792, RFC 1812 §4.3) and ICMPv6 (RFC 4443): the errors a router owes, what must not be answered, echo
-// replies.
+// ICMP (RFC 792, RFC 1812 §4.3) and ICMPv6 (RFC 4443): a router's errors, forbidden answers, echo replies.
 #ifndef WIRE_ICMP_H
 #define WIRE_ICMP_H
 
@@ -41,7 +40,7 @@
 #define ICMP6_QUOTE_MAX (1280 - ICMP6_ERROR_HEADER) // RFC 4443 §3
 #define ICMP_TTL 64
 
-// What happened, for either family: the nodes say this and the table in icmp.c has the type and code.
+// The problem, for either family: nodes name it, and the table in icmp.c has type and code.
 enum icmp_problem {
 	ICMP_PROBLEM_TTL, // TTL or hop limit ran out in transit
 	ICMP_PROBLEM_TOO_BIG, // needs the MTU
@@ -69,8 +68,8 @@ enum icmp_answer {
 	ICMP_ANSWER_DESTINATION, // it was sent to multicast or broadcast
 };
 
-// Whether an error of this type may be sent about the packet at p that ip_parse() accepted (RFC 1812 §4.3.2.7,
-// RFC 4443 §2.4 (e)). Reads only what ip_parse() checked.
+// Whether an error of this type may be sent about the packet at p, accepted by ip_parse() (RFC 1812 §4.3.2.7, RFC 4443
+// §2.4 (e)). Reads only bytes that ip_parse() checked.
 enum icmp_answer icmp_answerable(const uint8_t *p, const struct ip_info *info, uint8_t type);
 
 // Bytes of the offending packet that an error quotes: at most `readable` (contiguous) and its `length`.
@@ -89,8 +88,8 @@ struct icmp_error {
 	const uint8_t *source, *destination; // 4 or 16 bytes; must not lie in the bytes written
 };
 
-// Writes the IP and ICMP headers of an error: ICMP4_ERROR_HEADER or ICMP6_ERROR_HEADER bytes at `to`; `quote` bytes of
-// the offending packet lie directly behind. Returns the length of the whole packet.
+// Writes an error's IP and ICMP headers: ICMP4_ERROR_HEADER or ICMP6_ERROR_HEADER bytes at `to`, directly before
+// `quote` bytes of the offending packet. Returns the whole packet's length.
 uint32_t icmp_put_error(uint8_t *to, const struct icmp_error *e, uint32_t quote);
 
 // 1 when the packet that ip_parse() accepted is an echo request in one piece.
@@ -103,8 +102,8 @@ static inline int icmp_is_echo(const uint8_t *p, const struct ip_info *info)
 	return info->fragment == 0 && info->protocol == protocol && p[info->l4] == type && p[info->l4 + 1] == 0;
 }
 
-// Turns the echo request at p into its reply where it lies: addresses swapped, TTL set, checksums updated from the old
-// ones, so data damaged on the way stays detectable. Writes nothing behind the first 8 bytes of the ICMP header.
+// Turns the echo request at p into its reply in place: addresses swapped, TTL set. Checksums are updated incrementally,
+// so damaged data stays detectable. Writes only the IP header and the first 8 bytes of ICMP.
 void icmp_make_echo_reply(uint8_t *p, const struct ip_info *info);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // IPv4 (RFC 791) and IPv6 (RFC 8200) headers up to the transport header, in one decoder.
 //
-// A packet may be shorter than the rest of its frame (Ethernet padding): `length` says how long it is.
+// A packet may be shorter than the rest of its frame (Ethernet padding): `length` is its own.
 #ifndef WIRE_IP_H
 #define WIRE_IP_H
 
@@ -114,7 +114,7 @@ static inline enum ip_status ip_transport_parse(const uint8_t *p, uint32_t avail
 		if (__builtin_expect(readable < 20, 0))
 			return IP_SHORT;
 		uint32_t header = (t[12] >> 4) * 4u;
-		// RFC 9293 §3.1. Also in a first fragment: one that cuts the TCP header is an attack (RFC 1858 §3).
+		// RFC 9293 §3.1. Also in a first fragment: cutting the TCP header is an attack (RFC 1858 §3).
 		if (__builtin_expect(header < 20 || header > room, 0))
 			return IP_TRANSPORT;
 	} else if (out->protocol == IP_PROTOCOL_SCTP) {
@@ -199,7 +199,7 @@ static inline enum ip_status ip_parse(const uint8_t *p, uint32_t available, uint
 	return ip_transport_parse(p, available, out);
 }
 
-// ip_parse() of a packet that came from another host: its IPv4 header checksum is right, too (RFC 1812 §5.2.2).
+// ip_parse() of another host's packet: also checks its IPv4 header checksum (RFC 1812 §5.2.2).
 static inline enum ip_status ip_check(const uint8_t *p, uint32_t available, uint32_t total, struct ip_info *out)
 {
 	enum ip_status status = ip_parse(p, available, total, out);
@@ -232,8 +232,8 @@ static inline int ip4_is_host(uint32_t a)
 	return a - 0x01000000u < 0xdf000000u && a >> 24 != 127;
 }
 
-// 1: nobody forwards it without a closer look, whatever follows this first octet: not a host's (ip4_is_host()), or it
-// may be link-local (RFC 3927).
+// 1: addresses with this first octet need a closer look before forwarding: not a host's (ip4_is_host()), or possibly
+// link-local (RFC 3927).
 extern const uint8_t ip4_odd_octet[256];
 
 // Multicast, or the limited broadcast.

@@ -58,7 +58,7 @@ struct change {
 	uint8_t at, value;
 };
 
-// A good packet, up to three bytes changed, and what becomes of it.
+// A good packet, up to three changed bytes, and the result.
 static const struct row {
 	const char *name;
 	const uint8_t *packet;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain IPv4 headers checked all at once: what is compared of each field lies in one lane of 16 bits, as "at least
-// a, at most b more". They find good most of what is; the others are looked at field by field (wire/ip.h,
-// wire/plain.h).
+// Plain IPv4 headers checked all at once: each field's bounds are a 16-bit lane, "at least a, at most b more". Most
+// good headers pass; the others are checked field by field (wire/ip.h, wire/plain.h).
 //
 //   half 0: outer length, outer source, inner length, inner fragmentation, inner source
 //   half 1: outer UDP length, GTP-U length, inner destination, inner UDP length
 //
-// Of an address the first octet says whether a host may have it (ip4_is_host()).
+// An address's first octet shows whether a host may have it (ip4_is_host()).
 #ifndef WIRE_LANES_H
 #define WIRE_LANES_H
 
@@ -18,8 +17,8 @@
 
 #define LANES_BYTES 32u // readable at both headers
 
-// TCP (RFC 9293 §3.1): the data offset is in the header, and the header in the `room` bytes. Not a SYN, which makes
-// the header longer than any here, at no cost for others: who needs to know looks closer.
+// TCP (RFC 9293 §3.1): the data offset is at least the header's and within `room`. Also excludes SYNs, at no cost:
+// their flag makes the header look longer than any here. They are checked more closely.
 static inline int lanes_tcp_good(const uint8_t *tcp, uint32_t room)
 {
 	if (room < TCP_HEADER)
@@ -28,8 +27,8 @@ static inline int lanes_tcp_good(const uint8_t *tcp, uint32_t room)
 	return header - TCP_HEADER <= room - TCP_HEADER;
 }
 
-// 1 for an IPv6 packet that fills the `rest` bytes from `ip` on, at least a header: of UDP or TCP without extension
-// headers, between addresses that begin with neither 0 nor 0xff, as all of ip6_martian() do; 0: look closer.
+// 1 for an IPv6 packet of exactly `rest` bytes from `ip` on, at least a header, with UDP or TCP and no extension
+// headers. Its addresses begin with neither 0 nor 0xff, as all of ip6_martian() do. 0: look closer.
 static inline int ip6_plain_good(const uint8_t *ip, uint32_t rest)
 {
 	const uint8_t *transport = ip + IP6_HEADER;
@@ -52,8 +51,8 @@ static inline int ip6_plain_good(const uint8_t *ip, uint32_t rest)
 	_mm256_setr_epi8(3, 2, 12, -128, -128, -128, -128, -128, -128, -128, -128, -128, -128, -128, -128, -128, 9, 8, \
 		15, 14, -128, -128, -128, -128, -128, -128, -128, -128, -128, -128, -128, -128)
 
-// 1 when all lanes of v are good: of `lengths` those in `mask_a` and `mask_b` count towards a and b. Of UDP alone the
-// last lane is asked.
+// 1 when all lanes of v are good; of `lengths` those in `mask_a` and `mask_b` count towards a and b. The last lane
+// matters for UDP alone.
 static inline int lanes_good(__m256i v, __m256i lengths, __m256i mask_a, __m256i a, __m256i b, int udp)
 {
 	const __m256i fields = _mm256_setr_epi16(-1, -1, -1, 0x3fff, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lanes find good is good field by field; of plain UDP and TCP packets nothing good is missed but SYNs.
+// Packets accepted by lanes are good field by field; of plain UDP and TCP packets only SYNs are not accepted.
 #include "wire/lanes.h"
 #include "wire/plain.h"
 #include "wire/wire_test.h"
@@ -121,7 +121,7 @@ static void g_pdus(void **unused)
 	assert_in_range(found, FOUND_LEAST, 190000);
 }
 
-// IPv6: what is found good is, and what begins with 2001 or fd00 and is good is found.
+// IPv6: accepted packets are good, and good ones from 2001 or fd00 are accepted.
 static void packets_of_ip6(void **unused)
 {
 	static const uint8_t at[] = {0, 4, 5, 6, 8, 17, 18, 23, 24, 39, 44, 45, 52};

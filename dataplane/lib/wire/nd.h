@@ -7,7 +7,7 @@
 
 #define ND_SOLICIT 135
 #define ND_ADVERT 136
-#define ND_LENGTH 72 // IPv6 header, message, and one link-layer address option: what nd_put_* writes at most
+#define ND_LENGTH 72 // IPv6 header, message, and one link-layer address option: the most that nd_put_* writes
 #define ND_LENGTH_NO_MAC 64 // without the option
 #define ND_MAX_OPTIONS 16
 

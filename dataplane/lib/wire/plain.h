@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain headers: the first bytes of a frame as an example that others are compared with, and what is to be checked of
-// those that are like it.
+// Plain headers: the first bytes of an example frame for comparison, and the checks that remain for equal ones.
 #ifndef WIRE_PLAIN_H
 #define WIRE_PLAIN_H
 
@@ -22,9 +21,9 @@ struct plain_bytes {
 	uint8_t want[PLAIN_BYTES], mask[PLAIN_BYTES];
 } __attribute__((aligned(64)));
 
-// The frame as the example: Ethernet destination, type and VLAN ids; with `outer` 4 or 6 (l3 at most 18) of IP what
-// plain_to_gtpu() looks at and the destination, and with IPv4 (plain_is_gpdu()) of GTP-U version, protocol type and
-// message. The frame has PLAIN_BYTES or more.
+// Extracts the bytes to compare from the example frame, of at least PLAIN_BYTES: Ethernet destination, type and VLAN
+// ids. With `outer` 4 or 6 (l3 at most 18) also IP's destination and the fields of plain_to_gtpu(). With IPv4 also
+// GTP-U version, protocol type and message (plain_is_gpdu()).
 void plain_bytes_set(struct plain_bytes *to, const uint8_t *frame, uint16_t l3, uint8_t outer);
 
 // PLAIN_BYTES may be read at `frame`.
@@ -69,8 +68,8 @@ static inline int plain_bytes_same_link(const struct plain_bytes *p, const uint8
 #endif
 }
 
-// IPv4 without options, or IPv6 without extension headers, as `version` says, that carries UDP to the port of GTP-U. 24
-// bytes are readable, of IPv6 44.
+// IPv4 without options, or IPv6 without extension headers, by `version`, with UDP to GTP-U's port. 24 bytes are
+// readable, of IPv6 44.
 static inline int plain_to_gtpu(uint8_t version, const uint8_t *ip)
 {
 	if (version == 4)
@@ -84,8 +83,8 @@ static inline int plain_is_gpdu(const uint8_t *ip)
 	return plain_to_gtpu(4, ip) && (load16(ip + 6) & 0x3fff) == 0 && (ip[28] & 0xf0) == 0x30 && ip[29] == GTPU_GPDU;
 }
 
-// What differs between G-PDUs with the same first bytes and ip-input checks: both lengths are as they must be for
-// `length` bytes at ip, the header's checksum is right, the source may be one. The checksum of UDP is the caller's.
+// Checks the fields of ip-input that differ between G-PDUs with the same first bytes: both lengths fit `length` bytes
+// at ip, the header's checksum is right, the source is allowed. The caller checks the UDP checksum.
 static inline int plain_outer_good(uint8_t version, const uint8_t *ip, uint32_t length)
 {
 	if (version == 6)

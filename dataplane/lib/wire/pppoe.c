@@ -33,8 +33,8 @@ enum pppoe_status pppoe_discovery_check(const uint8_t *p, uint32_t available, ui
 			break;
 		at += 4 + length;
 	}
-	// PADI and PADR carry exactly one Service-Name (§5.1, §5.3), so one without any tag is broken. PADT may have
-	// none.
+	// PADI and PADR have exactly one Service-Name (§5.1, §5.3), so without any tag they are malformed. PADT may
+	// have none.
 	if (tags == 0 && (p[1] == PPPOE_PADI || p[1] == PPPOE_PADR))
 		return PPPOE_TAG;
 	return PPPOE_OK;

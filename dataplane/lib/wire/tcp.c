@@ -4,7 +4,7 @@
 
 enum { OPTION_END = 0, OPTION_NOTHING = 1, OPTION_MSS = 2 };
 
-// The value at tcp + at becomes `to`. It may lie across two words of the sum, whose octets it then swaps (RFC 1071 §2).
+// Replaces the value at tcp + at by `to`. At an odd offset its octets are swapped in the sum (RFC 1071 §2).
 static void replace(uint8_t *tcp, uint32_t at, uint16_t to)
 {
 	uint16_t from = load16(tcp + at);

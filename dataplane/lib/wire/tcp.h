@@ -7,7 +7,7 @@
 
 #define TCP_HEADER 20
 #define TCP_SYN 2u // of octet 13
-// What goes off an MTU, options not counted (RFC 6691 §2).
+// Subtracted from an MTU, options not counted (RFC 6691 §2).
 #define TCP_OVER_IP4 40u
 #define TCP_OVER_IP6 60u
 
@@ -19,9 +19,9 @@ static inline int tcp_is_syn(const uint8_t *tcp)
 	return (tcp[13] & TCP_SYN) != 0;
 }
 
-// No MSS option of the SYN says more than `most` from now on; the checksum follows (RFC 1624). A SYN without one stays
-// so: its receiver takes 536 or 1220 (RFC 9293 §3.7.1), which pass everywhere. `readable`: bytes from `tcp` on, at
-// least TCP_HEADER. Returns TCP_MSS_*.
+// Lowers the SYN's MSS option to `most` and updates the checksum (RFC 1624). A SYN without one is unchanged: its
+// receiver assumes 536 or 1220 (RFC 9293 §3.7.1), which pass everywhere. `readable`: bytes from `tcp` on, at least
+// TCP_HEADER. Returns TCP_MSS_*.
 unsigned tcp_clamp_mss(uint8_t *tcp, uint32_t readable, uint16_t most);
 
 #endif

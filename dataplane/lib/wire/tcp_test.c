@@ -68,7 +68,7 @@ static void options(void **state)
 	}
 }
 
-// The header is longer than what is there, or shorter than any.
+// The header is longer than the packet, or shorter than any.
 static void headers(void **state)
 {
 	for (uint32_t words = 0; words < 16; words++)

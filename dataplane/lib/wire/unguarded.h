@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the fast path does without of the build's protections, where one costs it more than 2 % (bench/README.md,
-// "Hardening").
+// Build protections that the fast path omits because each costs it more than 2 % (bench/README.md, "Hardening").
 #ifndef WIRE_UNGUARDED_H
 #define WIRE_UNGUARDED_H
 
 // No canary: of a function without an array, which only hands out addresses of numbers.
 #define NO_CANARY __attribute__((no_stack_protector))
 
-// A copy of a number or two. Into an element of an array, memcpy() is a call with _FORTIFY_SOURCE=3: the room there is
-// known at run time only.
+// Copies a number or two. memcpy() into an array's element is a call under _FORTIFY_SOURCE=3, whose room is known at
+// run time only.
 #define COPY_FIXED(to, from, size)                                                                                     \
 	do {                                                                                                           \
 		_Static_assert(__builtin_constant_p(size), "else memcpy() looks whether there is room");               \

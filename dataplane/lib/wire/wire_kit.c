@@ -22,7 +22,7 @@
 		}                                                                                                      \
 	} while (0)
 
-// The frame may go on behind what can be read.
+// The frame may continue behind the readable bytes.
 static const uint32_t behind[] = {0, 1, 46, 60000};
 #define BEHIND (sizeof(behind) / sizeof(behind[0]))
 
@@ -106,7 +106,7 @@ static void check_gtpu_encoder(const struct gtpu_info *g)
 	PROMISE(again.header_length == n && again.message == GTPU_GPDU && !again.has_sequence);
 }
 
-// What goes on of a header can be read again, says the same, and has nothing that is not for the next node.
+// A relayed header reads back the same and has nothing that is not for the next node.
 static void check_gtpu_relay(const uint8_t *data, const struct gtpu_info *g, uint8_t qfi, int without)
 {
 	static uint8_t room[8 + GTPU_MAX_EXTENSIONS * 1020 + 32];
@@ -278,7 +278,7 @@ void check_circuit(const uint8_t *data, size_t size)
 	}
 }
 
-// A TCP header, and what follows it: the sum over both stays, no value rises, a second look finds nothing to do.
+// A TCP header and its data: the sum over both stays, no value rises, a second call changes nothing.
 void check_tcp(const uint8_t *data, size_t size)
 {
 	const uint16_t most = 1400;

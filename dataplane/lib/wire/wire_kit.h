@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold for any input, decoder by decoder. The fuzz targets and the mutation tests call the same functions; a
-// broken promise aborts. The buffer ends exactly where `size` says, so that a sanitizer sees every byte read beyond it.
+// Properties of each decoder for any input, shared by fuzz targets and mutation tests; a violation aborts. The buffer
+// ends exactly at `size`, so a sanitizer sees every byte read beyond it.
 #ifndef WIRE_KIT_H
 #define WIRE_KIT_H
 

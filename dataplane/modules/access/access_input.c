@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// access-input: what a home gateway sends. Reads Ethernet, up to two VLAN tags and PPPoE, checks the IP header, and
-// sorts control packets out. Nothing is stripped here: the firewall comes before classification, as in the vAGF paper.
+// access-input: frames of home gateways. Reads Ethernet, up to two VLAN tags and PPPoE, checks the IP header, and sorts
+// out control packets. It strips nothing: the firewall comes before classification, as in the vAGF paper.
 #include "core/node.h"
 #include "core/port.h"
 #include "host/host.h"
@@ -64,7 +64,7 @@ static int to_us(const struct port *p, const uint8_t *mac)
 	return memcmp(mac, p->mac.addr_bytes, 6) == 0;
 }
 
-// Row B4: the right session id from the wrong MAC or tags is nobody's.
+// Row B4: the right session id from the wrong MAC or tags matches no session.
 static int is_session(struct rte_mbuf *m, const struct endpoint_view *e)
 {
 	const uint8_t *mac = rte_pktmbuf_mtod(m, const uint8_t *) + 6;
@@ -72,7 +72,7 @@ static int is_session(struct rte_mbuf *m, const struct endpoint_view *e)
 	return session_endpoint_known(packet_of(m)->port_in, e, mac) || host_ppp_begins(packet_of(m)->port_in, e, mac);
 }
 
-// What does not go to the firewall: control protocols, and addresses that nobody may use.
+// Packets that skip the firewall: control protocols, and addresses that are never valid.
 static rte_edge_t unusual(struct rte_mbuf *m, const struct ip_info *info, unsigned martian, const uint8_t *ip)
 {
 	enum host_protocol host = host_protocol_of(ip, info);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// access-punt: what access ports have for the control plane, as much of it as the limits allow.
+// access-punt: packets of access ports for the control plane, within the limits.
 #include "core/control.h"
 #include "core/port.h"
 #include "core/trace.h"
@@ -11,7 +11,7 @@
 
 enum { EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 
-// Without a look-up where the reason says it: access-input and session-uplink have asked, and newcomers are nobody yet.
+// No look-up for these reasons: access-input and session-uplink have made it, and newcomers are unknown.
 static int is_known(struct rte_mbuf *m)
 {
 	const struct endpoint_view *e = endpoint_view_of(m);
@@ -42,7 +42,7 @@ static rte_edge_t limit(struct worker *w, struct rte_node *node, struct rte_mbuf
 {
 	int known = is_known(m);
 
-	// When all come at once, who has begun shall end: else each loses a packet somewhere on its way.
+	// When all come at once, those that have begun shall finish: else each loses a packet somewhere.
 	if (!known && !has_begun(m) && host_path_crowded())
 		return packet_leave(m, &drop_newcomer, EDGE_DROP);
 	return host_within_limits(w, m, known) ? EDGE_PUNT : EDGE_DROP;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What transactions do to the sessions of the access gateway: changes in place, moves, refusals that change nothing,
-// and random changes against a model; forwarding is checked after each.
+// Transactions on the access gateway's sessions: changes in place, moves, refusals that change nothing, and random
+// changes against a model. Forwarding is checked after each.
 #include "access/agf_test.h"
 #include "core/engine.h"
 
@@ -273,7 +273,7 @@ static void what_is_in_use_stays(void **state)
 	}
 	gateway_homes(5, 5);
 	kit_begin();
-	kit_delete(API_POLICER, "used"); // nobody uses it any more
+	kit_delete(API_POLICER, "used"); // no user left
 	commit();
 }
 

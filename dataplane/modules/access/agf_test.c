@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The access gateway as a whole through the real graph: every encapsulation in both directions, and what sessions do to
-// packets.
+// The access gateway through the real graph: every encapsulation in both directions, and sessions' effects on packets.
 #include "access/agf_test.h"
 #include "wire/checksum.h"
 
@@ -163,13 +162,13 @@ static void qfi_and_dscp(void **state)
 			assert_int_equal(kit_send("access", up.at, up.length), 0);
 			kit_run();
 			assert_int_equal(kit_count("core"), 1);
-			// gateway_same() takes the IPv4 checksum for what it is; the rest must be equal.
+			// gateway_same() accepts any IPv4 checksum; the rest must be equal.
 			assert_true(gateway_same("core", 0, &want));
 		}
 }
 
-// RFC 6040 §4.1: a home's ECN, out of QinQ and of PPPoE, stands in the outer header too. Down, a mark on the way to us
-// reaches the home.
+// RFC 6040 §4.1: a home's ECN, in QinQ and PPPoE, is in the outer header too. Down, a mark on the way to us reaches the
+// home.
 static void ecn(void **state)
 {
 	static struct frame f, want;
@@ -207,7 +206,7 @@ static void ecn(void **state)
 	}
 }
 
-// Two homes behind the same tags are told apart by MAC address.
+// MAC addresses distinguish two homes behind the same tags.
 static void same_tags_other_mac(void **state)
 {
 	static const uint8_t mac[6] = {2, 0, 0, 0, 7, 7};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the access gateway share: homes as they were, and a packet that must leave exactly so.
+// Shared by the tests of the access gateway: known homes, and a packet with its exact output.
 #ifndef ACCESS_AGF_TEST_H
 #define ACCESS_AGF_TEST_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a router owes subscribers whose core side is IP: errors towards the home and away from it, fragments both
-// ways, access lists, reverse paths, captive subscribers, address translation.
+// A router's duties to subscribers with an IP core side: errors both ways, fragments both ways, access lists, reverse
+// paths, captive subscribers, address translation.
 #include "access/bng_test.h"
 #include "wire/bytes.h"
 #include <rte_ip.h>
@@ -66,7 +66,7 @@ static void hop_limit(void **state)
 	assert_true(kit_balance());
 }
 
-// Longer than the PPPoE subscriber takes: told to the sender, or in fragments where it lets us (IPv4 without DF).
+// Exceeds the PPPoE subscriber's MTU: fragmented if IPv4 without DF, else the sender gets an ICMP error.
 static void too_big(void **state)
 {
 	static struct frame f;
@@ -240,7 +240,7 @@ static void captive(void **state)
 	assert_true(kit_balance());
 }
 
-// RFC 3704: what comes from the core with a source that has no way back there.
+// RFC 3704: packets from the core whose source has no route back there.
 static void reverse_path(void **state)
 {
 	struct api_interface n6 = {.port = "internet", .count = 2, .flags = API_INTERFACE_RPF_STRICT};
@@ -308,8 +308,8 @@ static void translated(void **state)
 	commit();
 }
 
-// What the fast path leaves to the full nodes is not read by what an earlier packet was: IPv4 options to a mapped port,
-// behind IPv6 headers of any length.
+// The fast path reads each packet by itself, not by an earlier one, also those that it leaves to the full nodes. IPv4
+// options to a mapped port, IPv6 headers of any length.
 static void translated_options(void **state)
 {
 	struct api_nat nat = kit_nat("100.64.0.0/16", "192.0.2.77/32");

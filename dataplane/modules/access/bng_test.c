@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Subscribers whose core side is IP through the real graph: every encapsulation, both families, all their prefixes,
-// both ways; and what a router owes them.
+// Subscribers with an IP core side through the real graph: every encapsulation, both families, all prefixes, both ways,
+// and a router's duties.
 #include "access/bng_test.h"
 
 static const struct bng one = {1, BNG_QINQ, 0}, two = {2, BNG_QINQ, 1};
 
-// Addresses of a home: its own, and of what is routed to it.
+// Addresses of a home: its own, and its routed ones.
 static const char *address_of(uint32_t home, int family, int framed)
 {
 	static char text[4][64];
@@ -52,12 +52,12 @@ static void spoofed(void **state)
 		bng_access(&f, &one, 1);
 		expect_drop("access", &f, "source-spoofed");
 	}
-	inner(&f, FAR4, "100.64.9.9", 60); // of the instance's pool, and nobody's
+	inner(&f, FAR4, "100.64.9.9", 60); // of the instance's pool, without a session
 	bng_internet(&f, 0);
 	expect_drop("internet", &f, "ue-unknown");
 }
 
-// PDRs of one family let that family alone pass, and what is routed to the subscriber of it.
+// PDRs of one family pass that family alone, also routed packets to the subscriber.
 static void one_family(void **state)
 {
 	static struct kit_mobile k;
@@ -104,7 +104,7 @@ static void home_to_home(void **state)
 	}
 }
 
-// A session with a longer prefix takes its packets at once, although flows led to the other one.
+// A session with a longer prefix gets its packets at once, although flows led to the other one.
 static void longer_prefix(void **state)
 {
 	static struct kit_mobile k;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Subscribers whose core side is IP, for tests: the homes of testkit/gateway.h in network instance "internet", which
-// looks UEs up on interface n6. Beside its addresses, home n has 2001:db8:f00n::/48 delegated and 203.0.113.(8n)/29
-// routed to it.
+// Subscribers with an IP core side, for tests: the homes of testkit/gateway.h in network instance "internet", which
+// looks UEs up on interface n6. Home n also has 2001:db8:f00n::/48 delegated and 203.0.113.(8n)/29 routed to it.
 //
 // The encapsulation is the fixture's, not the home's number's: S-tag 100 and C-tag n, the S-tag 200 + n alone, or
 // none; with PPPoE or without.
@@ -114,7 +113,7 @@ static inline void bng_ttl(struct frame *f, uint8_t ttl)
 		frame_ip4_sum(f);
 }
 
-// The frame, which is of a home, or of the router, and what must leave.
+// The frame of a home or the router, and its expected output.
 static inline void bng_way(struct frame *in, struct frame *out, const struct bng *b, int uplink, const char *from,
 	const char *to, uint32_t payload)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accounting of subscribers whose core side is IP: all packets and IPv6 apart, to the byte, whichever way packets
-// take and whatever becomes of the session; quota, inactivity.
+// Accounting of subscribers with an IP core side: all packets, and IPv6 apart, to the byte, by any way and through
+// changes of the session; quota, inactivity.
 #include "access/bng_test.h"
 #include "core/event.h"
 #include "testkit/events.h"
@@ -93,7 +93,7 @@ static void exact(void **state)
 	final_reports(2);
 }
 
-// A URR that comes later begins with nothing, one that goes reports what it had, and so for PDRs that are given anew.
+// A URR added later begins with nothing; a removed one reports its counts. PDRs that are replaced do the same.
 static void later(void **state)
 {
 	begin();
@@ -125,7 +125,7 @@ static void later(void **state)
 	final_reports(2);
 }
 
-// The second one is reported with the first, in one step.
+// The second is reported with the first, in one step.
 static void linked(void **state)
 {
 	begin();
@@ -153,7 +153,7 @@ static void linked(void **state)
 	bng_delete(1);
 }
 
-// The quota counts both families and directions; what comes behind it is dropped, in both ways.
+// The quota counts both families and directions; packets beyond it are dropped both ways.
 static void quota(void **state)
 {
 	static struct frame f;

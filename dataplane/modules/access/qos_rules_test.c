@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// QoS rules of a home's uplink (TS 23.501 §5.7.1.4): which QFI a packet gets, by 5-tuple, DSCP and VLAN priority. The
-// packets are of one flow but for what the row says, so no 5-tuple entry may answer for another row.
+// QoS rules of a home's uplink (TS 23.501 §5.7.1.4): a packet's QFI by 5-tuple, DSCP and VLAN priority. Packets share a
+// flow except for the row's field, so no 5-tuple entry may answer for another row.
 #include "access/agf_test.h"
 #include "testkit/mobile.h"
 #include <errno.h>
 
 #define ANY 0xff
 
-// In the order of precedence; what none matches has the default QFI.
+// In the order of precedence; without a match the default QFI.
 static const struct {
 	uint8_t qfi, dscp, s_pcp, c_pcp; // ANY: not asked for
 	uint16_t port;
@@ -107,7 +107,7 @@ static void chosen(void **state)
 		send_row(i / 4);
 }
 
-// Where no filter asks for more than a 5-tuple, one entry may answer for all classes.
+// If no filter needs more than a 5-tuple, one entry may answer for all classes.
 static void changed(void **state)
 {
 	struct kit_mobile *k = home();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Subscribers behind none, one and two tags, with and without PPPoE, with one family or both, side by side on one port.
+// Subscribers behind no, one and two tags, with and without PPPoE, with one family or both, on one port.
 #include "access/agf_test.h"
 
-static const uint8_t mac[6] = {2, 0, 0, 0, 5, 5}; // of all: port, tags and PPPoE id tell them apart
+static const uint8_t mac[6] = {2, 0, 0, 0, 5, 5}; // the same for all: they differ in port, tags and PPPoE id
 static const uint16_t tags[][2] = {{0, 0}, {7, 0}, {7, 8}};
 
 #define SUBSCRIBERS 6
@@ -95,7 +95,7 @@ static void side_by_side(void **state)
 			for (int family = 4; family <= 6; family += 2)
 				if (address(i, family) != NULL)
 					pass(i, family);
-	// Nobody has another one's addresses, nor a family that was not given.
+	// Another subscriber's addresses, or a family that was not assigned, are refused.
 	for (uint32_t i = 0; i < SUBSCRIBERS; i++)
 		for (int family = 4; family <= 6; family += 2) {
 			uint32_t other = address(5, family) != NULL && i != 5 ? 5 : 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// buffer: packets wait, in order, until their FAR says what becomes of them (TS 29.244 §5.2.4). buffer-release: what is
-// due by time or by a change of the session.
+// buffer: packets wait in order until their FAR decides (TS 29.244 §5.2.4). buffer-release: packets due by time or by a
+// change of the session.
 #include "buffer/queue.h"
 #include "core/event.h"
 #include "core/node.h"
@@ -28,8 +28,8 @@ DROP_REASON(drop_notified, "buffer-not-kept",
 enum { EDGE_UPLINK, EDGE_DOWNLINK, EDGE_DUPLICATE, EDGE_REDIRECT, EDGE_DROP, EDGE_COUNT };
 #define EDGE_HELD EDGE_COUNT
 
-#define RELEASE_WALK 1024 // packets let go in one walk, and the rest of one session's
-#define HELD_PACKETS 1024 // of a session, while newer ones queue up behind those that leave
+#define RELEASE_WALK 1024 // packets released in one walk, plus the rest of one session's
+#define HELD_PACKETS 1024 // of a session, while newer ones queue behind the leaving ones
 
 #define NEXT_NODES                                                                                                     \
 	{                                                                                                              \
@@ -49,8 +49,8 @@ static int tell_data(struct worker *w, uint32_t session, const struct notice *n)
 	return tell(w, buffer_tables.notice_data, session, n->pdr, (uint16_t)(n->qfi << 8 | n->dscp));
 }
 
-// Tells it, or leaves it where the control thread looks when the ring is full. 0: neither, as another PDR's is there
-// already.
+// Notifies the control thread; if its ring is full, leaves the notice where it looks. 0: neither, because another PDR's
+// notice is there.
 static int tell_or_leave(struct worker *w, uint32_t session, const struct notice *n)
 {
 	uint32_t none = 0, what = (uint32_t)n->pdr << 16 | (uint32_t)n->qfi << 8 | n->dscp | UNNOTIFIED;
@@ -66,9 +66,8 @@ static uint32_t second_of(const struct worker *w)
 	return (uint32_t)(buffer_now_ms(w) / 1000) + 1;
 }
 
-// TS 29.244 §5.2.4.1, §7.5.8.2, §8.2.26: the first packet of a PDR that waits is reported: once in the life of a rule,
-// and again where all that waited is gone and that notification is as old as packets may get. It needs no place in a
-// queue.
+// TS 29.244 §5.2.4.1, §7.5.8.2, §8.2.26: the first waiting packet of a PDR is reported once in a rule's life. It is
+// reported again when no packet waits and the last report is as old as packets may get. It needs no place in a queue.
 static int is_first(const struct worker *w, const struct queue *q, const struct rule *r)
 {
 	uint32_t notified = session_pools.match[rule_index(r)].notified, longest = buffer_longest(far_more_of(r));
@@ -165,7 +164,7 @@ static void tell_full(struct worker *w, struct queue *q, uint16_t pdr, uint32_t 
 		q->full = 1;
 }
 
-// No room for the session: the newest is dropped, for what waits longest is what the UE was paged for.
+// The session's share is full: the newest is dropped, because the oldest caused the UE's paging.
 static rte_edge_t full(struct worker *w, struct queue *q, const struct rule *r, struct rte_mbuf *m)
 {
 	tell_full(w, q, session_pools.match[rule_index(r)].pdr, packet_of(m)->length);
@@ -173,7 +172,7 @@ static rte_edge_t full(struct worker *w, struct queue *q, const struct rule *r, 
 	return packet_leave(m, &drop_full, EDGE_DROP);
 }
 
-// No room for the session, but one that waits is of a higher drop precedence than the one that came (RFC 2597 §2).
+// The session's share is full, but it holds a packet of higher drop precedence than the new one (RFC 2597 §2).
 static void yield(struct worker *w, struct rte_graph *graph, struct rte_node *node, struct queue *q, uint8_t precedence)
 {
 	struct rte_mbuf *m = queue_yield(w, q, precedence);
@@ -188,8 +187,8 @@ static void yield(struct worker *w, struct rte_graph *graph, struct rte_node *no
 	rte_node_enqueue_x1(graph, node, packet_leave(m, &drop_precedence, EDGE_DROP), m);
 }
 
-// Drops the oldest packets of whoever has most, association first and then session, until the worker holds its share.
-// `keep` stays though it may be empty then.
+// Drops the oldest packets of the longest queues, by association and then by session, until the worker is within its
+// share. `keep` stays even if it becomes empty.
 static void make_room(struct worker *w, struct rte_graph *graph, struct rte_node *node, const struct queue *keep)
 {
 	struct queue *q;
@@ -241,7 +240,7 @@ static rte_edge_t wait(struct worker *w, struct rte_graph *graph, struct rte_nod
 		queue_append(w, q, m, as);
 		make_room(w, graph, node, q);
 	}
-	// Only where something is due earlier: filing looks at all that waits.
+	// Only if something is due earlier: filing reads all waiting packets.
 	if (q != NULL && (RTE_MIN(waiting_ends(&as), first_notice(q)) < q->due || q->packets == 0))
 		queue_file(w, q);
 	return edge;
@@ -304,7 +303,7 @@ static struct session_view view_of_waiting(const struct waiting *was)
 		.front = was->front};
 }
 
-// Each packet once: kept ones go to the end of the queue again, so their order stays.
+// Each packet once: kept ones return to the queue's end, so their order stays.
 static uint32_t pass_on(struct worker *w, struct rte_graph *graph, struct rte_node *node, struct queue *q)
 {
 	uint32_t count = q->packets;
@@ -380,7 +379,7 @@ static uint32_t take_commands(struct worker *w, struct rte_graph *graph, struct 
 		struct place *p = &buffer_tables.place[session];
 
 		b->todo = p->next;
-		// From here on the control thread may list it again; what it published before is seen below.
+		// From here on the control thread may list it again; its earlier publications are seen below.
 		__atomic_store_n(&p->next, PLACE_IDLE, __ATOMIC_SEQ_CST);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		count += 1 + session_changed(w, graph, node, session);

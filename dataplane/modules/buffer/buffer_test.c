@@ -43,7 +43,7 @@ static int clean(void **state)
 	return 0;
 }
 
-// Workers walk, and then the control thread hears what they tell.
+// Workers walk, then the control thread reads their notices.
 static void settle_events(void)
 {
 	for (int i = 0; i < 3; i++)
@@ -100,7 +100,7 @@ static void waits_and_leaves_in_order(void **state)
 	assert_string_equal(e->session, "s1");
 	assert_int_equal(e->rule, 2);
 	assert_int_equal(e->seid, 1);
-	// What comes after the change, and before the worker knows of it, stays behind what waited.
+	// Packets that come after the change, before the worker knows of it, stay behind the waiting ones.
 	put("s1", with_action(1, API_FAR_FORWARD));
 	for (uint32_t i = 10; i < 20; i++)
 		arrive(1, i);
@@ -138,7 +138,7 @@ static void notified_once_a_version(void **state)
 		kit_advance(2000);
 	}
 	assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), 1);
-	// The control plane changed the session and still wants packets to wait: notified again, when they come again.
+	// The control plane changed the session but lets packets wait: the next ones are notified again.
 	put("s1", with_action(1, API_FAR_BUFFER | API_FAR_NOTIFY));
 	settle_events();
 	assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), 1);
@@ -146,7 +146,7 @@ static void notified_once_a_version(void **state)
 	settle_events();
 	assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), 2);
 	assert_int_equal(kit_totals().held, 6);
-	// Without NOCP nobody is notified.
+	// Without NOCP there is no notification.
 	put("s2", with_action(2, API_FAR_BUFFER));
 	arrive(2, 0);
 	settle_events();
@@ -194,7 +194,7 @@ static void notified_after_a_delay(void **state)
 	kit_advance(20000);
 	settle_events();
 	assert_int_equal(kit_events(API_EVENT_DOWNLINK_DATA), 1);
-	// The UE answers before the delay is over: there is nothing to tell.
+	// The UE answers before the delay is over: nothing is reported.
 	k = with_action(2, API_FAR_BUFFER | API_FAR_NOTIFY);
 	k->far[1].notify_delay = 100;
 	put("s2", k);
@@ -237,8 +237,7 @@ static void bound_of_a_session(void **state)
 	assert_int_equal(refused("s3", k), EINVAL);
 }
 
-// RFC 2597: a full queue gives up red packets before yellow ones, and those before green ones; the rest keeps its
-// order.
+// RFC 2597: a full queue drops red packets before yellow ones, and those before green ones; the rest keeps its order.
 static void bound_by_colour(void **state)
 {
 	static const uint8_t green = 10, yellow = 12, red = 14, other = 13;
@@ -378,7 +377,7 @@ static void as_long_as_it_may(void **state)
 	put("s2", with_action(2, API_FAR_DROP));
 	kit_run();
 	set_buffer_seconds(0);
-	// What waits already ends too when the control plane says how long only now, counted from when it came.
+	// A new time limit also ends earlier packets' wait, counted from their arrival.
 	k = with_action(1, API_FAR_BUFFER);
 	put("s1", k);
 	arrive(1, 0);
@@ -410,7 +409,7 @@ static void given_up(void **state)
 	put("s1", with_action(1, API_FAR_DROP));
 	kit_run();
 	kit_only_rose(&before, "buffer-discarded", 3);
-	// Another session has the index at once, with the same PDR ids: it gets nothing of the old one's.
+	// Another session gets the index at once, with the same PDR ids: it inherits nothing.
 	kit_begin();
 	kit_delete(API_SESSION, "s2");
 	commit();
@@ -421,8 +420,8 @@ static void given_up(void **state)
 	assert_int_equal(kit_totals().held, 0);
 }
 
-// TS 29.244 §8.2.31: what waits is dropped with the change of the FAR. What comes after it, in the walk in which the
-// worker hears of the change too, goes by the new FAR.
+// TS 29.244 §8.2.31: the FAR's change drops the waiting packets. Packets after it follow the new FAR, also in the walk
+// in which the worker learns of the change.
 static void discarded_with_the_change(void **state)
 {
 	uint64_t before = kit_reason("buffer-discarded");
@@ -454,7 +453,7 @@ static void discarded_with_the_change(void **state)
 	for (uint32_t i = 0; i < 3; i++)
 		assert_int_equal(number_of(i), i + 3);
 	assert_int_equal(kit_reason("buffer-discarded") - before, 3);
-	// Packets go on waiting, only later ones; a change with the same number drops nothing.
+	// Packets wait on, only later ones; a change with the same number drops nothing.
 	for (uint16_t number = 2; number < 4; number++) {
 		k = with_action(1, API_FAR_BUFFER);
 		k->s.discard = number;

@@ -86,8 +86,7 @@ static void all_are_paged(void **state)
 	kit_events_clear();
 }
 
-// Who answered by itself before its turn came, or went away, is not reported, nor
-// is a session that has the index of another one by now.
+// A UE that answered or went before its turn is not reported, nor is a session that reuses its index.
 static void those_that_need_it_no_more(void **state)
 {
 	put_all(API_FAR_BUFFER | API_FAR_NOTIFY);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who holds most: the queues of a worker by association (party) and by the buffers that they hold (rank). A queue moves
-// from rank to rank as packets come and go, so that finding the longest costs nothing; among equals it is the one that
-// has been it longest.
+// Finds the longest queue: a worker's queues by association (party) and by the buffers that they hold (rank). A queue
+// changes rank as packets come and go, so finding the longest costs nothing. Among equals the first to reach the rank
+// is taken.
 #include "buffer/queue.h"
 
 static uint32_t rank_of(const struct queue *q)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// More packets for idle UEs than may wait: each is reported, and who holds most gives way.
+// More packets for idle UEs than may wait: each UE is reported, and the largest holder loses packets.
 #include "core/hold.h"
 #include "session/mobile_fixture.h"
 #include "testkit/events.h"
@@ -73,7 +73,7 @@ static uint32_t waits(uint32_t n)
 	return (uint32_t)kit_session_row(name).buffered;
 }
 
-// The events since kit_events_clear(), as they come; each UE at most once.
+// The events since kit_events_clear(), in order; each UE at most once.
 static uint32_t notified(uint8_t seen[UES + 1])
 {
 	uint32_t count = 0;
@@ -126,8 +126,8 @@ static void everybody_is_reachable(void **state)
 	assert_int_equal(kit_count("ran"), 1);
 }
 
-// More news in one walk than the worker's ring to the control thread takes, and most of the packets are gone before it
-// looks.
+// More notices in one walk than the worker's ring takes; most of the packets are gone before the control thread reads
+// it.
 static void rings_may_be_full(void **state)
 {
 	static uint8_t seen[UES + 1];
@@ -141,7 +141,7 @@ static void rings_may_be_full(void **state)
 	assert_int_equal(notified(seen), UES);
 }
 
-// With a delay too: a queue that waits only to tell makes room for another one, and is reported.
+// With a delay too: a queue without packets, which waits only to notify, makes room for another one and is reported.
 static void delays_hold_no_place(void **state)
 {
 	static uint8_t seen[UES + 1];
@@ -169,7 +169,7 @@ static void ues_share(void **state)
 	assert_true(kit_balance());
 }
 
-// One association fills everything; what the other's UE then gets, it keeps, though it holds more than any of them.
+// One association fills everything; the other's UE gets and keeps its packets, though it holds more than any single UE.
 static void associations_share(void **state)
 {
 	put_all(API_FAR_BUFFER, 0);

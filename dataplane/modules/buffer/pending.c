@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pending notifications: DOWNLINK_DATA events that the control plane has not had yet, because the queue of events is
-// full or engine.event_rate is used up, as when many idle UEs get a packet at once. A worker notifies of a PDR once,
-// and a UE that is not paged waits for ever, so each one is kept until it is accepted, in the order of the sessions'
-// first. All of the control thread.
+// Pending notifications: DOWNLINK_DATA events that the control plane did not take yet. The queue of events is full or
+// engine.event_rate is used up, for example when many idle UEs get a packet at once. A worker notifies once per PDR,
+// and a UE that is not paged waits for ever. So each notification is kept until it is accepted, in the order of the
+// sessions' first. Control thread.
 #include "buffer/queue.h"
 #include "core/control.h"
 #include "core/event.h"
@@ -27,7 +27,7 @@ static struct {
 		uint32_t next; // session; SESSION_NONE at the end
 	} * of; // by session
 	uint32_t first, last;
-	uint32_t unseen; // sessions whose place.unnotified is still to be looked at, the last ones first
+	uint32_t unseen; // sessions whose place.unnotified must still be checked, the last ones first
 } own = {.first = SESSION_NONE, .last = SESSION_NONE};
 
 static uint16_t pdr_of(uint64_t argument)
@@ -56,8 +56,8 @@ static int try_to_notify(uint32_t session, uint64_t argument)
 	return queue_event_of(&e, session, argument) ? event_try(&e) : 0;
 }
 
-// What no longer holds goes, so that a session has at most one event for each of its PDRs. Returns the place for
-// another one, or NULL when it pends already.
+// Removes outdated events, so that a session has at most one per PDR. Returns a place for another, or NULL when the
+// same is pending.
 static struct pending **place_for(uint32_t session, uint64_t argument)
 {
 	struct pending **at = &own.of[session].first;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues of packets that wait for idle UEs: pool, wheel, and what the control thread says about sessions.
+// Queues of packets for idle UEs: pool, wheel, and the control thread's notices about sessions.
 #include "buffer/queue.h"
 #include "core/control.h"
 #include "core/event.h"
@@ -99,7 +99,7 @@ struct queue *queue_ensure(struct worker *w, struct rte_graph *graph, struct rte
 		return q;
 	if (__atomic_load_n(&p->queue, __ATOMIC_ACQUIRE) != QUEUE_NONE)
 		return NULL;
-	// One more than the packets that may wait: if none is free, some queue has notices only.
+	// Queues outnumber waiting packets by one: if none is free, some queue has notices only.
 	if (b->free == QUEUE_NONE && (q = fair_empty(b)) != NULL)
 		queue_give_up(w, q);
 	if (b->free == QUEUE_NONE)
@@ -135,7 +135,7 @@ void queue_append(struct worker *w, struct queue *q, struct rte_mbuf *m, struct 
 	hold_add(w, &buffer_holder, m->nb_segs);
 }
 
-// Takes out the packet behind `before`; NULL: the first one.
+// Removes the packet behind `before`; NULL: the first one.
 static struct rte_mbuf *take(struct worker *w, struct queue *q, struct rte_mbuf *before)
 {
 	struct rte_mbuf **link = before == NULL ? &q->first : &waiting_of(before)->next, *m = *link;
@@ -156,7 +156,7 @@ struct rte_mbuf *queue_pop(struct worker *w, struct queue *q)
 	return q->first == NULL ? NULL : take(w, q, NULL);
 }
 
-// Looked for only where there is one, which then goes: what looking costs, many packets have paid.
+// Searched only if there is one, which is then removed: many packets share the search's cost.
 struct rte_mbuf *queue_yield(struct worker *w, struct queue *q, uint8_t precedence)
 {
 	struct rte_mbuf *before = NULL, *found = NULL, *behind = NULL;
@@ -172,8 +172,8 @@ struct rte_mbuf *queue_yield(struct worker *w, struct queue *q, uint8_t preceden
 	return found == NULL ? NULL : take(w, q, before);
 }
 
-// Tells the worker to look at the session. A session is in one list at most, once: what the worker does depends on what
-// it finds, and a worker that finds another one's queue passes it on (queue_owner_notify).
+// Makes the worker look at the session. A session is in at most one list, once: the worker acts on the state that it
+// finds. If the queue is another worker's, it passes the notice on (queue_owner_notify).
 static void push(uint32_t session, uint32_t worker)
 {
 	struct place *p = &buffer_tables.place[session];
@@ -199,15 +199,15 @@ void queue_owner_notify(uint32_t session, uint32_t worker)
 		push(session, buffer_tables.queue[index].worker);
 }
 
-// The session's worker passes on, keeps or frees what waits, each packet as the FAR of its PDR now says; and the
-// control plane will be notified of the next packet that waits.
+// The session's worker forwards, keeps or frees each waiting packet as the FAR of its PDR now says. The control plane
+// will be notified of the next packet that waits.
 static void session_has_changed(uint32_t session, uint32_t worker)
 {
 	if (session < buffer_tables.places)
 		push(session, worker);
 }
 
-// What waits is freed, and is never the next session's with this index: also of a session that buffers no more, as
+// Frees waiting packets, which must not become the index's next session's. Also for a session that no longer buffers:
 // packets of an earlier version may still wait.
 static void session_is_gone(uint32_t session)
 {
@@ -216,7 +216,7 @@ static void session_is_gone(uint32_t session)
 	struct place *p = &buffer_tables.place[session];
 	__atomic_fetch_add(&p->generation, 1, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&p->unnotified, 0, __ATOMIC_RELAXED);
-	// Its worker puts no queue here any more: the session is gone since a grace period.
+	// Its worker adds no queue here any more: the session has been gone for a grace period.
 	uint32_t index = __atomic_load_n(&p->queue, __ATOMIC_ACQUIRE);
 	if (index != QUEUE_NONE)
 		push(session, buffer_tables.queue[index].worker);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inside of the buffer module: the queues of packets that wait for an idle UE (TS 29.244 §5.2.4).
 //
-// Packets of a rule with RULE_BUFFER or RULE_DRAINING, and those of a rule that drops with RULE_NOTIFY, go to node
-// `buffer`, with session_view set and the IP header at l3 = 0. What waits belongs to the session (its index) and
-// remembers its PDR id.
+// Node `buffer` gets packets of rules with RULE_BUFFER or RULE_DRAINING, and of dropping rules with RULE_NOTIFY;
+// session_view is set and the IP header is at l3 = 0. Waiting packets belong to the session (its index) and remember
+// their PDR id.
 //
-//   written by: the worker that owns the session (queues, wheels); the control thread (generations, lists of commands)
-//   safe because: a session's slot holds a queue from when its worker puts it there until the same worker takes it
-//   away; a generation rises before the session's index is given to another session
+//   Written by: the session's owner worker (queues, wheels); the control thread (generations, lists of commands).
+//   Safe because: only the worker that puts a queue into a session's slot takes it away; a generation rises before
+//   the session's index is given to another session
 #ifndef BUFFER_QUEUE_H
 #define BUFFER_QUEUE_H
 
@@ -24,10 +24,10 @@
 #define WHEEL_MS 4u // of a slot
 #define NOTICES 4
 #define RETRY_MS 10u // until the control thread is notified again when its ring was full
-#define PARTIES 64 // associations with packets that wait on one worker; further ones share the last place
+#define PARTIES 64 // associations with waiting packets on one worker; further ones share the last place
 #define RANKS 256 // queues of that many buffers and more are equal
 
-// A packet that waits: takes the session view's place, since a rule is valid in one walk only.
+// A waiting packet: replaces the session view, because a rule is valid in one walk only.
 struct waiting {
 	struct rte_mbuf *next;
 	uint64_t since; // ms of the worker's clock
@@ -50,7 +50,6 @@ struct notice { // that the control plane is to be notified of a packet, later
 	uint8_t qfi, dscp;
 };
 
-// What waits for one session, in the order of arrival.
 struct queue {
 	struct rte_mbuf *first, *last;
 	uint64_t due; // ms; when something expires or is to be notified
@@ -61,7 +60,7 @@ struct queue {
 	uint32_t larger, smaller; // neighbours in the list of its rank, see fair.c
 	uint8_t worker;
 	uint8_t party; // of its worker
-	uint8_t full; // the control plane was told that packets were dropped
+	uint8_t full; // dropped packets were reported to the control plane
 	uint8_t notices; // used entries below
 	struct notice notice[NOTICES];
 } cache_aligned;
@@ -77,7 +76,7 @@ struct place {
 #define PLACE_IDLE (UINT32_MAX - 1)
 #define PLACE_END UINT32_MAX
 
-// Queues of one rank, in the order in which they got it.
+// Queues of one rank, in the order of arrival there.
 struct rank {
 	uint32_t first, last;
 };
@@ -97,7 +96,7 @@ struct buffer_worker {
 	uint64_t tick; // of the wheel, in WHEEL_MS
 	uint32_t slot[WHEEL_SLOTS]; // first queue
 	uint32_t filed; // queues in all slots
-	uint32_t free; // first of the queues that nobody has
+	uint32_t free; // first of the free queues
 	struct party party[PARTIES];
 } cache_aligned;
 
@@ -127,17 +126,16 @@ static inline uint64_t buffer_now_ms(const struct worker *w)
 	return w->now / (w->tsc_hz / 1000);
 }
 
-// The session's queue, made when there is none. NULL: no packet may wait at all, or another worker has still to empty
-// the old one. Packets of an earlier session with this index are dropped by then. All of the worker that owns the
-// session.
+// The session's queue, created if missing. NULL: no packet may wait, or another worker has not emptied the old queue
+// yet. Drops packets of an earlier session with this index. The session's owner worker.
 struct queue *queue_ensure(struct worker *w, struct rte_graph *graph, struct rte_node *node, uint32_t session);
 struct queue *queue_find(struct worker *w, struct rte_graph *graph, struct rte_node *node, uint32_t session);
 void queue_free(struct worker *w, struct queue *q); // an empty one
 void queue_append(struct worker *w, struct queue *q, struct rte_mbuf *m, struct waiting as);
-// Tells of its notices, though their time has not come, and frees it: one without packets.
+// Reports its notices ahead of time and frees it: a queue without packets.
 void queue_give_up(struct worker *w, struct queue *q);
-// fair.c: a queue comes, has other buffers, goes. The first queue that has notices only, or NULL. The longest queue, or
-// NULL.
+// fair.c: a queue enters, changes its buffers, leaves. The first queue that has notices only, or NULL. The longest
+// queue, or NULL.
 void fair_enter(struct buffer_worker *b, struct queue *q);
 void fair_move(struct buffer_worker *b, struct queue *q, uint32_t buffers);
 void fair_leave(struct buffer_worker *b, struct queue *q);
@@ -149,17 +147,17 @@ struct rte_mbuf *queue_yield(struct worker *w, struct queue *q, uint8_t preceden
 // Puts it into the wheel at the time when something is due, or frees it when it has no purpose any more.
 void queue_file(struct worker *w, struct queue *q);
 
-// The argument of event_notify: generation of the index, PDR, and 16 bits more (QFI and DSCP, or a length). Fills in
-// whose event it is; 0 when the session is gone by now. Control thread.
+// Reads the argument of event_notify: generation of the index, PDR, and 16 bits more (QFI and DSCP, or a length). Fills
+// in the session; 0 when it is gone. Control thread.
 int queue_event_of(struct api_event *e, uint32_t session, uint64_t argument);
 
-// DOWNLINK_DATA (pending.c): a worker notifies of the first packet of a PDR; the event is raised, now or as soon as one
-// is accepted.
+// DOWNLINK_DATA (pending.c): a worker reports the first packet of a PDR; the event is raised now or as soon as it is
+// accepted.
 void pending_data(uint32_t worker, uint32_t session, uint64_t argument);
-void pending_lost(void); // some workers found their rings full: place.unnotified says what they had to report
+void pending_lost(void); // some workers found their rings full: place.unnotified has their reports
 int pending_start(uint32_t sessions);
 
-// A worker that was notified of the session looked: where the queue is another worker's, that one is notified.
+// A notified worker found another worker's queue: notifies that worker.
 void queue_owner_notify(uint32_t session, uint32_t worker);
 
 // Drops everything in it, under the reason of packets that are given up.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What buffer, redirect, duplicate say of traced packets is that they have them: hypothetical ones end there.
+// Words of buffer, redirect and duplicate for traced packets: only that they have them. Hypothetical ones end there.
 #include "rule/words.h"
 #include "core/trace.h"
 #include "rule/view.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rules counted is added to traffic and to counters, all sessions in a second where there are counters; a sum that
-// reaches a watermark is told once a period.
+// Adds the counts of rules to traffic and to counters: all sessions in a second, if counters exist. A sum that reaches
+// a watermark is reported once a period.
 #include "counter/counter.h"
 #include "core/control.h"
 #include "core/event.h"
@@ -38,7 +38,7 @@ static void add(struct rule_counts *to, struct rule_counts from)
 	to->bytes += from.bytes;
 }
 
-// What the rule counted and no counter has yet. It is in traffic now.
+// The rule's counts that no counter has yet. They are in traffic now.
 static struct rule_counts fresh(uint32_t rule)
 {
 	struct rule_counts now = total_of(rule), *told = &session_pools.match[rule].told;
@@ -60,7 +60,7 @@ static int reaches(const struct counter *x, uint64_t packets, uint64_t bytes)
 	return (x->want.packets != 0 && packets >= x->want.packets) || (x->want.bytes != 0 && bytes >= x->want.bytes);
 }
 
-// 1 when it was told; else the next look tries again.
+// 1 when it was reported; else the next look tries again.
 static int tell(struct counter *x, const struct session *s, uint64_t packets, uint64_t bytes)
 {
 	struct api_event e = {.type = API_EVENT_WATERMARK};
@@ -159,7 +159,6 @@ static void join(const struct session *s)
 		fresh(s->rule[i]); // what was before is not counted
 }
 
-// Rule of a PDR, or RULE_NONE.
 static uint32_t rule_with(const struct session *s, uint16_t pdr)
 {
 	for (uint16_t i = 0; s != NULL && i < s->rules; i++)
@@ -168,7 +167,7 @@ static uint32_t rule_with(const struct session *s, uint16_t pdr)
 	return RULE_NONE;
 }
 
-// What was counted until now is of the old version's traffic.
+// Counts so far belong to the old version's traffic.
 static void settle(const struct session *s, const struct session *old)
 {
 	struct rule_counts more = {0};
@@ -216,7 +215,7 @@ void counter_install(struct counter *x, const struct api_counter *want, uint16_t
 	for (uint32_t i = 0; i < session_tables.capacity; i++)
 		if (session_tables.session[i] != NULL) {
 			if (counter_members[i].each == x - counters + 1)
-				counter_members[i].each = 0; // begins anew
+				counter_members[i].each = 0; // starts again
 			join(session_tables.session[i]);
 		}
 }

@@ -32,7 +32,7 @@ struct counter_member {
 extern struct counter counters[API_MAX_COUNTERS];
 extern struct counter_member *counter_members;
 
-// A session came (old NULL), changed, or went (s NULL), a grace period ago; what PDRs counted was carried over.
+// A session was made (old NULL), changed, or deleted (s NULL), a grace period ago; PDRs' counts were carried over.
 void counter_session(const struct session *s, const struct session *old);
 
 // counter.c, for counter_ctl.c

@@ -68,7 +68,7 @@ static void commit(struct object_change *c)
 {
 }
 
-// Behind sessions of the same transaction, whose counts are carried over then.
+// After sessions of the same transaction, whose counts were carried over.
 static void release(struct object_change *c)
 {
 	struct counter *x = find(c->key);

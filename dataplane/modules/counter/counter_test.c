@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of sessions, exact whatever becomes of them; watermarks, once a period.
+// Sums of sessions, exact through all changes; watermarks, once a period.
 #include "session/mobile_fixture.h"
 #include "testkit/events.h"
 
@@ -104,7 +104,7 @@ static void sums(void **state)
 	send_to(2, 20);
 	expect_sum("c", 30);
 	assert_int_equal(row("c").sessions, 2);
-	// A session that changes, changes workers, loses its PDR, goes: all that it counted stays, and counts once.
+	// A session changes, changes workers, loses its PDR, is deleted: all its counts stay, and count once.
 	send_to(1, 1);
 	k = upf_session(1);
 	k->far[1].dscp = 46;
@@ -137,7 +137,7 @@ static void sums(void **state)
 	expect_sum("c", 41);
 }
 
-// A session's own counter by name, beside another; one that is not there.
+// A session's own counter by name, beside another; a counter that does not exist.
 static void by_name(void **state)
 {
 	struct api_counter x = of_ues(), named = {0};
@@ -190,7 +190,7 @@ static void watermarks(void **state)
 	assert_int_equal(events_of("c") - before, 1);
 	send_to(1, 1);
 	assert_int_equal(events_of("c") - before, 2);
-	// Bytes; a changed counter begins anew. Without period: once.
+	// Bytes; a changed counter starts again. Without period: reported once.
 	x.packets = 0;
 	x.period = 0;
 	x.bytes = 5 * IP_BYTES;

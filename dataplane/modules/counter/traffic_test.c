@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traffic by network instance, DNN and QFI against a model: sessions come, change their DNN, QFI and worker, and go;
-// each packet is in the row that it had when it went through, and no row ever goes back.
+// Traffic by network instance, DNN and QFI against a model. Sessions come, change their DNN, QFI and worker, and go.
+// Each packet counts in the row of its moment; no row ever decreases.
 #include "session/mobile_fixture.h"
 
 #define SECOND 1000000u
@@ -100,7 +100,7 @@ static uint64_t expected_of(const struct api_traffic_row *r)
 	return 0;
 }
 
-// Rows as they should be; each at least what it was.
+// Compares the rows; none has decreased.
 static void compare(int settled)
 {
 	static struct api_traffic_row before[ROWS];

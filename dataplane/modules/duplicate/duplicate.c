@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// duplicate: copies of a rule's packets go out by its duplicating parameters (TS 29.244 §5.2.3, DUPL), by GTP-U or as
-// they are; and by mirrors. The original goes on to the policer.
+// duplicate: copies a rule's packets by its duplicating parameters (TS 29.244 §5.2.3, DUPL), in GTP-U or unchanged, and
+// by mirrors. The original goes on to the policer.
 #include "core/node.h"
 #include "forward/tunnel.h"
 #include "mirror/mirror.h"
@@ -16,7 +16,7 @@ enum { EDGE_UPLINK, EDGE_DOWNLINK, EDGE_FORWARD, EDGE_OUTPUT, EDGE_PORT, EDGE_DR
 // Copies that were not made since there were no packet buffers are no packets, and so in no sum; see `show node`.
 static rte_edge_t send_copy(struct worker *w, struct rte_mbuf *copy, const struct far_more *more)
 {
-	// Nobody's packet from here on: an ICMP error about it is not the subscriber's business.
+	// No session's packet from here on: the subscriber gets no ICMP error about it.
 	session_view_of(copy)->rule = NULL;
 	if (more->duplicate_outer == API_OUTER_NONE)
 		return EDGE_FORWARD;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Access lists compiled for the fast path: one rte_acl trie per IP version.
 //
-//   written by: the control thread, before the list is published (rules); each worker its own column (hits)
-//   read by:    workers, through one pointer per direction; the control thread (hits, for `show`)
-//   safe because: a list never changes after it was published, and is freed after a grace period
+//   Written by: the control thread, before the list is published (rules); each worker its own column (hits).
+//   Read by:    workers, through one pointer per direction; the control thread (hits, for `show`).
+//   Safe because: a published list never changes, and is freed after a grace period
 #ifndef FIREWALL_FIREWALL_H
 #define FIREWALL_FIREWALL_H
 
@@ -17,7 +17,7 @@
 #define ACL_MAX_RULES 65536
 #define ACL_KEY_SIZE 48 // of the largest key: an IPv6 header and two ports, rounded up
 
-// The lists of wireline subscribers, and those of network instances: packets that come into one on their way to a
+// The lists of wireline subscribers, and those of network instances, for packets that enter one on their way to a
 // mobile session.
 enum acl_place { ACL_UPLINK, ACL_DOWNLINK, ACL_INSTANCE, ACL_PLACES };
 
@@ -39,7 +39,6 @@ struct acl {
 	uint8_t *permits; // of rule i
 };
 
-// The hits of a worker, by slot.
 static inline uint64_t *acl_hits(const struct acl *a, uint32_t worker)
 {
 	return a->hits + (size_t)worker * a->stride;

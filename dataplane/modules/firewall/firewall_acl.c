@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Access lists: from api_acl to rte_acl tries, and the classification of a vector.
 //
-// A key is the image of an IP header without options or extension headers, followed by the two ports. Most packets are
-// such an image themselves, so rte_acl reads them in place; the others get a copy. IPv4 and IPv6 differ in a row of
-// `layouts`.
+// A key is an IP header without options or extension headers, followed by the two ports. Most packets have this form,
+// so rte_acl reads them in place; others are copied. IPv4 and IPv6 differ in a row of `layouts`.
 #include "core/object.h"
 #include "core/packet.h"
 #include "firewall/firewall.h"
@@ -299,14 +298,14 @@ void acl_free(struct acl *a)
 	rte_free(a);
 }
 
-// In units of 8 bytes, of a later fragment. The fragment header of IPv6 is what was read last (ip6_extensions_parse()).
+// Of a later fragment, in units of 8 bytes. ip6_extensions_parse() read the IPv6 fragment header last.
 static uint32_t fragment_offset(const struct layout *l, const uint8_t *header, const uint8_t *l4)
 {
 	return l->family == 4 ? load16(header + 6) & 0x1fffu : load16(l4 - 6) >> 3;
 }
 
-// A later fragment of IPv6 may hide its protocol behind further extension headers: then the first one asks, too,
-// whatever its protocol, so that it is known (RFC 8200 §4.5: all of them have the same next header).
+// A later IPv6 fragment may hide its protocol behind further extension headers. Then the first fragment of any protocol
+// is looked up too, so that it is known (RFC 8200 §4.5: all have the same next header).
 static int asks(const struct acl *a, const struct packet *p, const uint8_t *header)
 {
 	return p->fragment != 0 && a->asks && !(p->fragment & IP_FRAGMENT_FOLLOWS) &&
@@ -314,9 +313,9 @@ static int asks(const struct acl *a, const struct packet *p, const uint8_t *head
 		       (p->ip_version == 6 && ip6_is_extension(*ip6_fragment_header(header))));
 }
 
-// Makes the key of a packet that is not its own key. NULL and *verdict when it has none yet, or must not pass:
-// a first fragment that ends before the ports, or a TCP fragment at offset 1, which writes over the flags, can get
-// ports past a filter (RFC 1858 §3, §4, RFC 3128).
+// Makes the key of a packet that is not its own key. NULL and *verdict when it has no key yet or must not pass. A first
+// fragment that ends before the ports gets them past a filter. So does a TCP fragment at offset 1, which overwrites the
+// flags (RFC 1858 §3, §4, RFC 3128).
 static const uint8_t *copy_key(const struct acl *a, const struct rte_mbuf *m, const struct packet *p,
 	const struct layout *l, uint8_t *key, uint32_t *verdict)
 {
@@ -354,7 +353,7 @@ static inline const uint8_t *find_key(const struct acl *a, const struct rte_mbuf
 	return copy_key(a, m, p, l, key, verdict);
 }
 
-// Packets of one IP version, gathered for one call of rte_acl.
+// Packets of one IP version for one call of rte_acl.
 struct batch {
 	const uint8_t *key[ACL_VECTOR];
 	uint32_t result[ACL_VECTOR];

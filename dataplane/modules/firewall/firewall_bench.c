@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the firewall costs per packet, by kind of list and width of the vector unit, and how long a list takes to
-// compile.
+// Cost of the firewall per packet, by kind of list and vector width, and compile time of a list.
 //
 // 4,096 frames of IPv4/UDP, so that headers come from the second-level cache; vectors of 64; medians in TSC ticks.
 #include "core/packet.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ACL object: lists are built beside the old ones, swapped, and freed after a grace period.
+// The ACL object: lists are made beside the old ones, swapped, and freed after a grace period.
 //
 // Keys: "uplink", "downlink" (wireline), and "in/NAME": the list of a network instance, which need not be there yet.
 #include "core/control.h"
@@ -95,7 +95,7 @@ static int stage(struct object_change *c)
 	return error;
 }
 
-// The slot of an instance's list that is there no more, or that never came.
+// The slot of a deleted or refused instance list.
 static void give_back(struct slot *s)
 {
 	if (s->list == NULL && is_instance(s->key))

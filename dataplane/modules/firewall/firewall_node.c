@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subscriber's IP header (packet.l3: inside the access encapsulation, inside GTP-U) against an access list, before
-// its session is looked up: firewall-uplink and firewall-downlink with wireline's list of the direction,
-// firewall-tunnel and firewall-ue with the list of the network instance that the packet comes into.
+// The subscriber's IP header (packet.l3: inside the access encapsulation or GTP-U) against an access list, before the
+// session look-up. Nodes firewall-uplink and firewall-downlink use wireline's list of the direction. Nodes
+// firewall-tunnel and firewall-ue use the list of the network instance that the packet enters.
 #include "core/control.h"
 #include "core/trace.h"
 #include "firewall/firewall.h"
@@ -61,7 +61,7 @@ RTE_INIT(firewall_resume)
 		fronts[i].resume = resume_register(fronts[i].node);
 }
 
-// What the fields of an access header or F-TEID are, whatever else its view holds.
+// Scope by the fields of an access header or F-TEID.
 static struct follow_scope scope_of(const struct front *f, struct rte_mbuf *m)
 {
 	struct follow_scope s = follow_instance(packet_of(m)->instance);
@@ -154,7 +154,7 @@ static __rte_always_inline uint16_t process(struct rte_graph *graph, struct rte_
 	return n;
 }
 
-// Packets that come into one instance after each other have one list. At most NODE_CHUNK.
+// Consecutive packets into one instance share a list. At most NODE_CHUNK.
 static void filter_instances(void **objs, uint16_t n, rte_edge_t *next, const struct front *f)
 {
 	for (uint16_t from = 0, to; from < n; from = to) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Access lists against a slow, obvious matcher: random rules and packets of both IP versions, with options, extension
-// headers, fragments and protocols without ports; priorities; what a bad list and a cut packet lead to. The packets
-// come through the nodes in front of the lists, by four ways: a stage in front of each list asks for the verdicts.
+// Access lists against a slow, simple matcher: random rules and packets of both IP versions, with options, extension
+// headers, fragments and protocols without ports; priorities; bad lists, truncated packets. Packets pass the nodes in
+// front of the lists, by four ways. A stage in front of each list asks for the verdicts.
 #include "core/node.h"
 #include "firewall/firewall.h"
 #include "reassembly/follow.h"
@@ -18,7 +18,7 @@ struct flow {
 	uint8_t family, protocol;
 	uint8_t source[16], destination[16];
 	uint16_t source_port, destination_port; // 0 when there are none
-	uint8_t is_hiding; // what is cut off, or would be written over, keeps ports or flags from the list
+	uint8_t is_hiding; // a fragment that hides or overwrites ports or flags
 };
 
 static uint64_t random_state = 88172645463325252u;
@@ -33,7 +33,7 @@ static uint32_t pick(uint32_t n)
 
 static struct {
 	const struct acl *list;
-	const struct flow *flow; // of the packets, whose ports are known of fragments, too; NULL: they are not
+	const struct flow *flow; // of packets whose ports are known in fragments, too; NULL: unknown
 	uint32_t verdict[ACL_VECTOR], count;
 } asked;
 
@@ -90,7 +90,7 @@ static int setup(void **state)
 	return 0;
 }
 
-// What comes by the way, around the IP packet at f->at; behind it there may be padding.
+// The way's encapsulation around the IP packet at f->at; padding may follow.
 static void send_by(enum way way, struct frame *f)
 {
 	static const uint8_t home[6] = {2, 0, 0, 0, 0, 1}, access[6] = {2, 0, 0, 0, 0x99, 3};
@@ -327,7 +327,7 @@ static void test_model_wide(void **unused)
 
 // The size of the vAGF paper: 4 K rules.
 
-// Allowlist of 4,096 flows with wildcards for what the subscriber does not fix, each one found.
+// Allowlist of 4,096 flows, with wildcards for fields that the subscriber leaves open; each is found.
 static void test_allowlist(void **unused)
 {
 	enum { RULES = 4096 };
@@ -362,8 +362,8 @@ static void test_allowlist(void **unused)
 	free(list);
 }
 
-// RFC 1858, RFC 3128: a list on ports has its say where a fragment has them; one that would keep them from the list, or
-// write over what was looked at, does not pass.
+// RFC 1858, RFC 3128: a list on ports judges the fragment that has them. A fragment that hides ports, or overwrites
+// checked bytes, is dropped.
 static void test_fragments(void **unused)
 {
 	static struct frame f;

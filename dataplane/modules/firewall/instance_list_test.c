@@ -22,7 +22,7 @@ static int setup(void **state)
 	return 0;
 }
 
-// Denies what comes from or goes to the two hosts above (outbound: goes); nothing else.
+// Denies packets from the two hosts above, or to them (outbound); nothing else.
 static struct list blocklist(int outbound)
 {
 	static const char *const host[2] = {FAR_DENIED "/32", FAR6_DENIED "/128"};
@@ -86,7 +86,7 @@ static void out_of_tunnels(void **state)
 	link_layer(&other, "ran", 1);
 	denied("ran", &other, "firewall-instance-deny");
 	expect("ran", uplink_of(&in, UE4, FAR4, 0x102, 9), "internet", routed_out(&out, UE4, FAR4));
-	// What comes into another instance is not looked at, nor is our own way back.
+	// Packets into another instance are not looked at, nor is our own reverse direction.
 	expect("internet", downlink_of(&in, FAR_DENIED, UE4), "ran", tunnelled_out(&out, FAR_DENIED, UE4, 0x202, 0xff));
 	delete_list("in/access");
 	expect("ran", uplink_of(&in, UE4, FAR_DENIED, 0x102, 9), "internet", routed_out(&out, UE4, FAR_DENIED));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The access list of an instance whose interface only routes: no sessions, no pools. The first packets of a flow and,
-// on the fast path, those that follow.
+// The access list of an instance whose interface only routes, without sessions or pools: first packets of a flow, and
+// later ones on the fast path.
 #include "ip/router_test.h"
 #include "testkit/mobile.h"
 #include "testkit/reasons.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast path against the full nodes: random changes, random vectors of good and bad packets. They enter by the
-// first of two workers; sessions live on either. Each vector passes twice from the same state, with all entries
-// forgotten and with those that earlier packets left: what leaves, every counter, meter and URR are the same, and
-// packets of one flow keep their order.
+// The fast path against the full nodes: random changes, random vectors of good and bad packets. They enter by the first
+// of two workers; sessions live on either. Each vector passes twice from the same state: with all entries forgotten,
+// and with earlier packets' entries. Output, counters, meters and URRs are the same, and packets of a flow keep their
+// order.
 #ifndef FLOW_BOTH_WAYS_TEST_H
 #define FLOW_BOTH_WAYS_TEST_H
 
@@ -45,7 +45,7 @@ struct both_ways {
 	const char *node[2]; // first ones of the full nodes; NULL: none
 	void (*change)(void); // something
 	void (*make)(struct sent *s, uint32_t number); // a packet, its payload as flow_of() reads it
-	// What else workers write: BEFORE both runs, by the FULL nodes, by the FAST path. NULL: nothing.
+	// Other data that workers write: BEFORE both runs, by the FULL nodes, by the FAST path. NULL: none.
 	void (*save)(int which);
 	void (*restore)(void); // what was saved BEFORE
 	int (*same)(void); // FULL and FAST
@@ -64,7 +64,7 @@ static uint32_t draw(uint32_t below)
 
 static struct sent sent[MOST];
 
-// Rates that no two runs exhaust, for what the first one took is missing in the second.
+// Rates that two runs cannot exhaust: the first run's tokens are missing in the second.
 static inline struct api_engine both_ways_engine(void)
 {
 	struct api_engine e = kit_engine();
@@ -96,8 +96,8 @@ static struct api_qer *add_qer(struct kit_mobile *k, uint32_t id)
 	return kit_qer(k, id, 0);
 }
 
-// Of one slice of two, whose sessions need not agree about its rate. Packets of different sessions have no order, so
-// it passes all.
+// One of two slices, whose sessions may differ in its rate. Packets of different sessions have no order, so it passes
+// all.
 static void set_share(struct api_qer *q)
 {
 	const char *policer = draw(4) ? "large" : "larger";
@@ -207,9 +207,9 @@ static void add_options(struct frame *f)
 	frame_options(f, f->at[0] >> 4 == 4 ? 4 * (1 + draw(10)) : 8 * (1 + draw(OPTIONS_MOST / 8)));
 }
 
-// A small fault of the IP header at f->at, or what makes it not plain. Outer ones are no fragments, for what waits for
-// its rest is not of one vector, and have no options, for those have no order with the others of their session. The
-// destination stays, since another is of another flow.
+// A small fault of the IP header at f->at, or a property that makes it not plain. The outer header is never a fragment,
+// because it waits for packets of other vectors. It has no options: such packets have no order within their session.
+// The destination stays: another is another flow's.
 static void disturb(struct frame *f, int outer)
 {
 	uint8_t *ip = f->at;
@@ -256,7 +256,7 @@ struct left {
 };
 
 static uint32_t without_order; // rounds
-static uint32_t states, usages; // of the pools: all; those that are used, low ones come first
+static uint32_t states, usages; // of the pools: all; used ones: low ones come first
 static size_t lines; // of 5-tuple entries
 
 // What workers write.
@@ -267,7 +267,7 @@ struct written {
 	struct usage_limits limits[STATES];
 	struct meter_state meter[METERS];
 	struct tuple_line tuple[WORKERS][TUPLES];
-	uint32_t era[WORKERS][2]; // of the table: what is cleared in the first run is there again in the second
+	uint32_t era[WORKERS][2]; // of the table: cleared in the first run, restored for the second
 	struct flow_routes routed[WORKERS];
 };
 
@@ -311,7 +311,7 @@ static int is_first_fragment(const uint8_t *ip)
 	return (ip[0] == 0x45 && (load16(ip + 6) & 0x2000)) || (ip[0] >> 4 == 6 && ip[6] == 44);
 }
 
-// The packet with this IP header is quoted by an ICMP error, whose own header begins at `frame` or behind it.
+// An ICMP error, whose own header begins at `frame` or behind it, quotes the packet with this IP header.
 static int is_quoted(const uint8_t *frame, const uint8_t *ip)
 {
 	const uint8_t *outer = ip - 8 - (ip[0] >> 4 == 6 ? IP6_HEADER : IP4_HEADER);
@@ -334,8 +334,8 @@ static uint32_t header_word(const uint8_t *frame, const uint8_t *payload)
 	return load32(payload - 16);
 }
 
-// What the payload says, and header_word(). Fragments and ICMP errors are of no flow: they come from other nodes than
-// what is forwarded.
+// Flow of a frame, by its payload and header_word(). Fragments and ICMP errors have none: they come from other nodes
+// than forwarded packets.
 static uint64_t flow_of(const uint8_t *frame, uint32_t length)
 {
 	static const uint32_t headers[] = {IP4_HEADER + 8, IP4_HEADER + 20, IP6_HEADER + 8, IP6_HEADER + 20};
@@ -397,7 +397,7 @@ static void sort_by_flow(struct outcome *o)
 		}
 }
 
-// What is read before it was written is never what the run before left there.
+// Reads of unwritten stack never find the previous run's values.
 static __attribute__((noinline)) void dirty_stack(void)
 {
 	uint8_t room[1 << 16];
@@ -406,7 +406,7 @@ static __attribute__((noinline)) void dirty_stack(void)
 	__asm__ volatile("" ::"r"(room) : "memory");
 }
 
-// Later fragments that wait are dropped, and what is known of first ones is not known to the next run.
+// Drops waiting later fragments; knowledge of first ones does not reach the next run.
 static void forget_fragments(void)
 {
 	for (uint32_t i = 0; i < worker_count(); i++) {
@@ -450,7 +450,7 @@ static void forget_all(void)
 	}
 }
 
-// Counts what the fast path took on loan where the full nodes count.
+// Adds the fast path's use of loans where the full nodes count.
 static void settle_loans(struct written *w)
 {
 	for (uint32_t i = 0; i < states; i++) {
@@ -516,9 +516,9 @@ static void compare_counts(
 	}
 }
 
-// A session's packets that take different ways through the graph, as of NPTv6 and without, or at a closed gate (which
-// count before QoS) and at an open one, have no order among them: which of them reach a quota, and which are dropped or
-// not counted behind it, may differ. Rare; both_ways() says how rare.
+// A session's packets have no order among each other if they take different ways through the graph: with and without
+// NPTv6, or at closed and open gates. (Closed gates count before QoS.) Which of them reach a quota, and which are
+// dropped or not counted beyond it, may then differ. Rare; both_ways() says how rare.
 static int at_a_limit(const struct written *before, const struct written *a, const struct written *b)
 {
 	int differ = memcmp(full.words, fast.words, full.counters * sizeof(full.words[0])) != 0, reached = 0;
@@ -623,12 +623,12 @@ static inline void both_ways(const struct both_ways *how)
 			how->save(BEFORE);
 		run_from_before(how, &before_both, 0, n);
 		run_from_before(how, &before_both, 1, n);
-		// What asks for a neighbour does so once in two runs.
+		// A packet that asks for a neighbour does so once in two runs.
 		if (full.words[reason_count() + KIT_HELD] == 0 && fast.words[reason_count() + KIT_HELD] == 0)
 			compare(how, &before_both, round);
 		sent_all += n;
 	}
-	// The fast path had its share: of each second run some, of the first runs none.
+	// Some packets of each second run took the fast path, none of the first runs did.
 	uint64_t slow = full_nodes(how) - before;
 	print_message("%lu of %lu packets took the fast path\n", 2 * sent_all - slow, sent_all);
 	assert_true(2 * sent_all - slow > sent_all / 10);

@@ -70,7 +70,7 @@ static void set_default_routes(int there)
 	commit();
 }
 
-// The interface that packets leave by is down, and no other one leads there.
+// The outgoing interface is down, and no other leads there.
 static void no_way_out(const struct way *w, int on)
 {
 	set_default_routes(!on);
@@ -254,7 +254,7 @@ const struct row drops_input_rows[] = {
 	{"pppoe-malformed", BIT(PPPOE_UP), PUT(L3, -4, "\xff\xff")},
 	{"pppoe-padt-unknown", BIT(PPPOE_UP), PUT(L3, -6, "\x00\x99"), .make = padt},
 	{"ppp-unknown-subscriber", BIT(PPPOE_UP), PUT(L3, -6, "\x00\x99\x00\x5a\xc0\x21")},
-	// ip-forward, ip-output, and what they tell the sender
+	// ip-forward, ip-output, and their ICMP errors
 	{"forward-link-local", MOBILE_UP | BIT(BNG_UP) | BIT(ROUTED) | BIT(ROUTED_UE) | BIT(ROUTED_VRF),
 		PUT(USER, 16, "\xa9\xfe\x01\x01"), .sum = USER},
 	{"forward-link-local", BIT(ROUTED) | BIT(ROUTED_UE) | BIT(ROUTED_VRF), PUT(USER, 12, "\xa9\xfe\x01\x01"),

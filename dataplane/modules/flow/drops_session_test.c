@@ -257,7 +257,7 @@ static void empty_error(struct frame *f, const struct way *w)
 	f->at[w->at[USER_L4] + 8] = 0;
 }
 
-// A first fragment with other ports than the one that came before it.
+// A first fragment with other ports than the previous one.
 static void first_again(struct frame *f, const struct way *w)
 {
 	f->at[w->at[USER] + 6] |= 0x20;
@@ -318,7 +318,7 @@ const struct row drops_session_rows[] = {
 		.change = deny_all},
 	{"firewall-instance-tiny-fragment", MOBILE_UP | BIT(SGW) | BIT(DOWN) | BIT(DOWN_FLOW) | BIT(BNG_DOWN),
 		PUT(USER, 6, TCP_AT_8), .sum = USER, .change = deny},
-	// fragments of what is told apart by ports
+	// fragments of flows that differ in ports
 	{"fragment-two-firsts", BIT(UP_FLOW) | BIT(DOWN_FLOW) | BIT(NAT_UP) | BIT(NAT_DOWN), .make = first_again,
 		.sum = USER, .change = first_came},
 	// policers and URRs

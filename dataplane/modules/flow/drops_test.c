@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each drop reason of the nodes that the fast paths leave out is provoked before a good packet of the way was learnt,
-// and after: one packet, a vector of them, and mixed with good ones. All reasons that there are have a row, or
-// a sentence why no packet of a learnt flow meets them.
+// Provokes each drop reason of the nodes that the fast paths skip, before and after a good packet of the way was
+// learnt. Sends one packet, a vector of them, and a mix with good ones. Every reason has a row, or a sentence why
+// packets of a learnt flow cannot meet it.
 #include "flow/drops_test.h"
 #include "flow/flow.h"
 #include "rule/tables.h"
@@ -94,7 +94,7 @@ static void only_rose(const struct kit_reasons *before, uint32_t n)
 	}
 }
 
-// What its session's own gate, FAR, meters, quotas, redirection and limit of flows took.
+// Drops of the session's own gate, FAR, meters, quotas, redirection and limit of flows.
 static int is_own(void)
 {
 	return strstr(" uplink-gate-closed downlink-gate-closed uplink-far-drop downlink-far-drop buffer-not-kept "
@@ -111,7 +111,7 @@ static uint64_t session_dropped(void)
 	return s.uplink_dropped + s.downlink_dropped;
 }
 
-// `bad` frames, and in front of each a good one with BEFORE, behind each one with BEHIND.
+// `bad` frames: with BEFORE a good one in front of each, with BEHIND one after each.
 enum { ALONE, BEFORE, BEHIND };
 
 static void send_bad(uint32_t bad, int mixed)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drop reasons of the nodes that the fast paths leave out: what provokes each, of a good packet that takes them.
+// Drop reasons of the nodes that the fast paths skip: how to provoke each from a good packet on a fast path.
 #ifndef FLOW_DROPS_TEST_H
 #define FLOW_DROPS_TEST_H
 
@@ -62,7 +62,7 @@ void drops_put_nat(uint16_t ports, uint32_t mappings); // of the external addres
 // Protocols without ports: most pairs, of a subscriber. One then sends 6in4 to the host `to` of the ways; 0: none does.
 void drops_put_pairs(uint32_t most, uint32_t of_subscriber, uint32_t subscriber, uint8_t to);
 
-// A row: the frame is made and changed as it says, the session or the configuration altered meanwhile.
+// A row: makes and changes the frame, and alters the session or the configuration.
 struct row {
 	const char *reason;
 	uint32_t ways; // BIT()

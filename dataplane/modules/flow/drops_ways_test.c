@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ways of drops_test.h: their sessions and good packets. What tunnel_fixture.h has, and beside it
 //
-//   n6.8   internet, VLAN 8: instance nat, pool 10.46.0.0/16, NAT44; 203.0.113.128/25 lies behind it
-//   n6.9   internet, VLAN 9: instance fixed, pool 10.47.0.0/16, whose UE is a wireline subscriber
-//   f1, f2 loose, VLANs 21 and 22: VRF far
+//   `n6.8`   internet, VLAN 8: instance nat, pool 10.46.0.0/16, NAT44; 203.0.113.128/25 is behind it.
+//   `n6.9`   internet, VLAN 9: instance fixed, pool 10.47.0.0/16, whose UE is a wireline subscriber.
+//   `f1`, `f2` loose, VLANs 21 and 22: VRF far
 #include "flow/drops_test.h"
 
 #define PAYLOAD 60
@@ -230,7 +230,7 @@ static void frame_nat_up(struct frame *f)
 	nat_up(f, 1, 4000);
 }
 
-// To what the subscriber's packet leaves as, now or the last time that one did.
+// To the external address of the subscriber's packet, now or the last time.
 static void frame_nat_down(struct frame *f)
 {
 	static char address[16] = "203.0.113.4";

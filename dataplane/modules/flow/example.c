@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What makes a packet an example: what core-input, ip-input and gtpu-input look up.
+// Makes a packet an example: the look-ups of core-input, ip-input and gtpu-input.
 #include "flow/example.h"
 #include "core/port.h"
 #include "firewall/firewall.h"
@@ -10,7 +10,7 @@
 #include "path/local.h"
 #include "route/route.h"
 
-// An access list looks at more than a flow of the session says.
+// An access list looks at more fields than a flow of the session has.
 static int is_open(uint16_t instance)
 {
 	return instance != INSTANCE_NONE && firewall_instance_list(instance) == NULL;
@@ -21,8 +21,8 @@ static const uint8_t *destination_of(const struct example *e, const uint8_t *ip)
 	return ip + (e->version == 4 ? 16 : 24);
 }
 
-// 1 when the packet is a G-PDU to one of our endpoints; over IPv6, GTP-U of any kind. Row G20: an endpoint serves only
-// the interface that has its address.
+// 1 when the packet is a G-PDU to one of our endpoints (over IPv6, any GTP-U). Row G20: an endpoint serves only the
+// interface with its address.
 static int is_tunnel(const struct example *e, const uint8_t *ip, const struct interface *i)
 {
 	return e->l3 <= ETH_HEADER + ETH_TAG && (e->version == 4 ? plain_is_gpdu(ip) : plain_to_gtpu(6, ip)) &&
@@ -45,8 +45,8 @@ static void fill_tunnel(struct example *e, const struct worker *w, const uint8_t
 	e->offset = e->in_place ? flow_place_offset(e->key) : flow_offset(e->key);
 }
 
-// Makes of a tunnel's example one of this packet's GTP-U header: of that, all that is not of one packet alone is
-// compared as well, and the first byte behind it. Returns 0 when the header is none that passes as it is.
+// Turns a tunnel's example into an example of this packet's GTP-U header. Its fields that are the same in all packets
+// are compared as well, and the first byte behind it. Returns 0 when the header does not pass unchanged.
 static int fill_plain(struct example *e, const uint8_t *frame, uint32_t total)
 {
 	uint32_t gtpu = e->l3 + PLAIN_OUTER;
@@ -85,7 +85,7 @@ static int translates(const struct instances *n, uint8_t vrf, int six)
 	return 0;
 }
 
-// 1 when of a VRF's destinations only those in pools can be UEs', and nothing that leaves by it is translated.
+// 1 when only destinations in the VRF's pools can be UEs, and no packet that leaves by it is translated.
 static int is_alone(uint8_t vrf, int six)
 {
 	const struct instances *n = instances_get();
@@ -188,7 +188,7 @@ static const struct example *find(const struct example *list, uint8_t count, str
 	return NULL;
 }
 
-// The example of an endpoint's packet: one of its GTP-U header, where that can be, so that all of them have keys.
+// The example of an endpoint's packet: by its GTP-U header where possible, so that all packets have keys.
 static const struct example *plain_of(
 	struct examples *x, const struct example *tunnel, const uint8_t *frame, uint32_t total)
 {

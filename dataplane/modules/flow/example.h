@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Examples: what core-input, ip-input and gtpu-input find out about one packet of a vector from its first bytes holds
-// for those whose first bytes are the same. An example lives for one vector, within a walk, so nothing that it was
-// looked up in changes.
+// Examples: the results of core-input, ip-input and gtpu-input for a packet's first bytes hold for all packets with
+// equal ones. An example lives for one vector, within a walk, so its tables do not change.
 #ifndef FLOW_EXAMPLE_H
 #define FLOW_EXAMPLE_H
 
@@ -18,13 +17,13 @@ enum example_kind {
 	EXAMPLE_UE, // IP packet on an interface where UEs are looked up by destination
 	EXAMPLE_ROUTED, // IP packet on an interface where it is of no session
 	EXAMPLE_TUNNEL, // G-PDU over IPv4 with another GTP-U header
-	EXAMPLE_TUNNEL6, // what comes over IPv6 to one of our endpoints, whatever its GTP-U header
+	EXAMPLE_TUNNEL6, // packets over IPv6 to one of our endpoints, with any GTP-U header
 };
 
-// What leads a packet to its entry: its key; its 5-tuple (flow/tuple.h), of a wireline subscriber's endpoint or
-// F-TEID, or of a mobile session whose key has several PDRs, or of an instance with wireline subscribers; its route,
-// for it is of no session. BY_MAPPING beside that: a mapping led to the key. BY_RPF too, in the first loop: the
-// interface checks reverse paths. BY_OWNER: to the worker that its session lives on.
+// How a packet finds its entry. By its key; by 5-tuple (flow/tuple.h), for endpoints and F-TEIDs of wireline
+// subscribers, mobile keys with several PDRs, and instances with wireline subscribers; by its route, without a session.
+// BY_MAPPING in addition: a mapping led to the key. BY_RPF, in the first loop: the interface checks reverse paths.
+// BY_OWNER: to the worker of its session.
 enum {
 	BY_KEY,
 	BY_SUBSCRIBER,
@@ -37,9 +36,9 @@ enum {
 };
 static_assert((BY_ROUTE & BY_TUPLE) == 0, "asked for with &");
 
-#define USER_EXTERNAL 4 // NAT44 gives the packet, which is to an external address, the inside one (flow/mapping.h)
+#define USER_EXTERNAL 4 // to an external address: NAT44 gives the packet the inside one (flow/mapping.h)
 
-// Of the user's packet and of the container that it came in.
+// The user's packet and its container.
 struct user_head {
 	uint16_t at; // offset of its IP header
 	uint8_t version; // 4, 6
@@ -74,7 +73,7 @@ struct example {
 };
 
 struct examples {
-	// Those of one GTP-U header, of a tunnel endpoint, and of all else with that Ethernet header.
+	// Examples of one GTP-U header, of a tunnel endpoint, and of all else with that Ethernet header.
 	struct example plain[EXAMPLES], tunnel[EXAMPLES], wide[EXAMPLES];
 	uint8_t plains, tunnels, wides, looks;
 };
@@ -84,8 +83,8 @@ static __rte_always_inline int example_holds(const struct example *e, struct rte
 	return plain_bytes_same(&e->bytes, frame) && packet_of(m)->port_in == e->port_in;
 }
 
-// The example of a packet that the last one is not, made from it when there is none. NULL: the packet takes the full
-// nodes. PLAIN_BYTES of the frame may be read.
+// The example of a packet that does not match the last one; made if missing. NULL: the packet takes the full nodes.
+// PLAIN_BYTES of the frame must be readable.
 const struct example *example_find(struct examples *x, const struct worker *w, struct rte_mbuf *m);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last loops of flow-input and flow-access: what the full nodes check, count and write behind the session, of
+// The last loops of flow-input and flow-access: the full nodes' checks, counts and writes behind the session, for
 // packets whose entry was found.
 #include "flow/finish.h"
 #include "core/control.h"
@@ -26,8 +26,8 @@ static __rte_always_inline int ask_state(const struct tuple_lookup *t)
 	return 1;
 }
 
-// Those that are not in their own place, a quarter of wide ones in a table as full as it may be: their other lines come
-// beside one another, not one after the other. `which`: of the block; returns how many of them have no entry.
+// Finds the entries that are not in their own place: a quarter of wide ones in a full table. Their other lines are
+// fetched side by side, not one after the other. `which`: of the block; returns how many have no entry.
 static __rte_noinline uint32_t find_displaced(
 	const struct walk *k, struct parsed *parsed, struct tuple_lookup *tuple, uint8_t *which, uint32_t n)
 {
@@ -124,12 +124,12 @@ static __rte_always_inline int is_ues(const struct parsed *l, const uint8_t *ip,
 	return !(s->action.flags & ACTION_UE6) || rule_ue6_matches(r, ip + (uplink ? 8 : 24));
 }
 
-// Nothing but the route decides about a packet of a UE to this destination; the route and NAT44; others, NPTv6 and
-// link-local destinations, whose ways depend on the interface.
+// What decides about a UE's packets to a destination: the route alone; the route and NAT44; others, NPTv6 and
+// link-local destinations, whose way depends on the interface.
 enum { NOTE_NONE, NOTE_ROUTED, NOTE_TRANSLATED, NOTE_OTHER };
 
-// The answer stands as long as the route, unless sessions decide that have no pools. (A wireline subscriber's network
-// outside of the pools makes the routes anew: session_homes_renew().)
+// The result is valid as long as the route, unless sessions without pools decide. (A wireline subscriber's network
+// outside the pools renews the routes: session_homes_renew().)
 static __rte_always_inline uint8_t note_way(
 	const struct walk *k, struct way *way, uint8_t version, const uint8_t *destination)
 {
@@ -231,7 +231,6 @@ static __rte_always_inline int send_routed(
 	return send_by(k, l, m, room, ip, version, way, 0);
 }
 
-// As gtpu-encap.
 static __rte_always_inline int send_tunnelled(
 	const struct walk *k, const struct parsed *l, struct rte_mbuf *m, uint32_t room, uint8_t *ip, uint8_t version)
 {
@@ -342,7 +341,7 @@ static __rte_noinline void ask_meters(const struct parsed *parsed, uint16_t n)
 	}
 }
 
-// The first rule of a packet that takes the full nodes, or NULL where its key does not say that.
+// The first rule of a packet that takes the full nodes, or NULL where its key does not name it.
 static const struct rule *rule_held_back(const struct walk *k, const struct parsed *l)
 {
 	uint64_t value, key = flow_entry_key(k->w, l->key); // which takes the worker out again
@@ -355,7 +354,7 @@ static const struct rule *rule_held_back(const struct walk *k, const struct pars
 												    : NULL;
 }
 
-// What follows of its session takes the full nodes, too, by whatever key it comes: they share URRs and meters.
+// The session's next packets take the full nodes too, by any key: they share URRs and meters.
 static __rte_noinline void hold_back(struct walk *k, const struct parsed *l)
 {
 	const struct rule *held = rule_held_back(k, l), *r;

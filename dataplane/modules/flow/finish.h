@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What flow-input and flow-access have in common: entries of 5-tuples, and the last loops.
+// Shared by flow-input and flow-access: entries of 5-tuples, and the last loops.
 #ifndef FLOW_FINISH_H
 #define FLOW_FINISH_H
 
@@ -22,8 +22,8 @@ struct tuple_lookup {
 	struct tuple_entry *found;
 };
 
-// Of a large table the lines are asked for in a loop of little else (flow_find_tuples()): while page walks are under
-// way few packets fit between two of them. Of others, the work of this loop is what passes the time.
+// A large table's lines are prefetched in a loop of little else (flow_find_tuples()): during page walks few packets fit
+// between two of them. Other tables' lines arrive during this loop's work.
 static __rte_always_inline void flow_ask_line(const struct walk *k, struct tuple_lookup *t)
 {
 	t->hash = tuple_hash(&t->key);
@@ -31,7 +31,7 @@ static __rte_always_inline void flow_ask_line(const struct walk *k, struct tuple
 		rte_prefetch0(tuple_place(k->tuples, t->hash, 0));
 }
 
-// A packet of a rule with several meters: they, or what says which, of the rule that may have changed by now.
+// For a packet of a rule with several meters: prefetches them, or the line that names them; the rule may have changed.
 static __rte_always_inline void flow_ask_further(struct walk *k, const struct rule_state *s)
 {
 	const struct state_meters m = rule_state_meters(s);
@@ -56,7 +56,7 @@ static __rte_always_inline void flow_dispatch(const struct worker *w, struct rte
 		node_dispatch_except(graph, node, objs, next, n, FLOW_GONE);
 }
 
-// The key's session lives on the worker that the index's word says. Returns 0 when the word does not.
+// The key's session is on the worker named by the index's word. Returns 0 when the word names none.
 static __rte_always_inline int flow_owned(struct walk *k, struct parsed *l, uint64_t key, uint32_t word)
 {
 	uint32_t owner = flow_owner(word, key);
@@ -64,12 +64,12 @@ static __rte_always_inline int flow_owned(struct walk *k, struct parsed *l, uint
 	if (owner == UINT32_MAX)
 		return 0;
 	l->user.by = BY_OWNER;
-	l->state = &flow_routed[k->w->id].of_vrf[0]; // nobody's
+	l->state = &flow_routed[k->w->id].of_vrf[0]; // no session's
 	l->owner = owner;
 	return 1;
 }
 
-// `header` bytes stand in front of the packet's IP header, which stands `room` bytes behind the buffer's begin.
+// The packet's IP header is `room` bytes behind the buffer's begin, with `header` bytes in front of it.
 static __rte_always_inline void leave(
 	struct rte_mbuf *m, uint32_t room, uint32_t header, uint32_t length, uint16_t port)
 {
@@ -79,17 +79,17 @@ static __rte_always_inline void leave(
 	packet_of(m)->port_out = port;
 }
 
-// For those that are plain; the others, and those without an entry, are not plain behind it. Returns how many of them
-// have none.
+// For plain packets only; those without an entry are then no longer plain. Returns how many have none.
 uint32_t flow_find_tuples(struct walk *k, struct parsed *parsed, struct tuple_lookup *tuple, uint16_t n);
 
-// Sends the plain ones of a block; each has its state in parsed.state, and with BY_TUPLE its rule of the access list.
-// All others, and those of their sessions behind them, are left as they came: next is FLOW_FULL. Those of other
-// workers' sessions go there as they came, to the edge walk.resume of handover-rx.
+// Sends the plain packets of a block; each has its state in parsed.state, and with BY_TUPLE its rule of the access
+// list. All others, and their sessions' later packets, stay unchanged with next = FLOW_FULL. Packets of other workers'
+// sessions go there unchanged, to the edge walk.resume of handover-rx.
 void flow_finish(struct walk *k, struct parsed *parsed, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next);
 
-// Sends the first ones of a block of at most WAY_ASKS that are routed where no UEs are (example.alone), up to one that
-// is not plain or needs more than its route and next hop; returns how many. The others are left as they came.
+// Sends the first packets of a block of at most WAY_ASKS that are routed where no UEs are (example.alone). Stops at a
+// packet that is not plain or needs more than its route and next hop; it and the rest stay unchanged. Returns how many
+// were sent.
 uint16_t flow_route(struct walk *k, struct rte_mbuf **pkts, uint16_t n, rte_edge_t *next);
 
 #endif

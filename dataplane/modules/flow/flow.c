@@ -18,7 +18,7 @@
 struct flow_index flow_index;
 struct flow_routes flow_routed[API_MAX_WORKERS];
 
-// A UE of both families has two keys and one state, which keeps the IPv4 key: the prefix is compared packet by packet.
+// A UE of both families has two keys and one state with the IPv4 key: the prefix is compared per packet.
 static uint64_t key_to_keep(const struct rule_state *s, uint64_t key, uint32_t rule)
 {
 	uint64_t before = s->rule == rule ? __atomic_load_n(&s->key, __ATOMIC_RELAXED) : 0;
@@ -37,8 +37,8 @@ static void publish(const struct rule *r, uint64_t key)
 		__atomic_store_n(&s->key, 0, __ATOMIC_RELEASE);
 }
 
-// What the meter's entries police by becomes this profile. Returns 0 where sessions name different ones for a meter
-// that they share. Entries of earlier versions of a session, which alone has the others, are gone.
+// Sets the policer profile of the meter's entries. Returns 0 where sessions name different profiles for a shared meter.
+// Entries of earlier versions of a session, the only ones with the old profile, are gone.
 static int note_policer(struct meter_state *m, uint32_t policer)
 {
 	if (m->shared && m->policer != METER_NONE && m->policer != policer)
@@ -47,7 +47,7 @@ static int note_policer(struct meter_state *m, uint32_t policer)
 	return 1;
 }
 
-// Where the rule has one or two meters beside its own, packets find them without a look at rule_further.
+// Packets find a rule's one or two further meters here, without reading rule_further.
 static struct state_meters meters_of(const struct rule *r)
 {
 	const struct state_meters none = {{STATE_METER_NONE, STATE_METER_NONE}};
@@ -81,7 +81,7 @@ static void fill(struct rule_state *s, const struct rule *r)
 	s->bits |= RULE_STATE_LOOK; // last: the control thread may have written the word
 }
 
-// Of an endpoint or instance, whose key leads to another worker with `elsewhere`, which the index says.
+// Of an endpoint or instance; with `elsewhere` the index leads to another worker.
 static void note_habit(int16_t *habit, int has, int elsewhere)
 {
 	int now = *habit + (has ? 1 : -FLOW_HABIT_BREACH);
@@ -90,7 +90,7 @@ static void note_habit(int16_t *habit, int has, int elsewhere)
 	*habit = (int16_t)RTE_MIN(now, FLOW_HABIT_MOST);
 }
 
-// Where the key leads to, and what packets may expect of such keys.
+// Stores where the key leads, and the habits of such keys.
 static void note(const struct worker *w, uint64_t key, uint32_t to)
 {
 	uint32_t *slot = flow_slot(w, key), elsewhere = to & FLOW_ELSEWHERE;
@@ -120,7 +120,7 @@ static void learn(struct worker *w, uint64_t key, const struct rule *r)
 	publish(r, keep);
 }
 
-// A word that leads to a live state stays: two keys with one word would take turns.
+// A word that leads to a live state stays: two keys with one word would alternate.
 void flow_note_owner(struct worker *w, uint64_t key, uint32_t owner)
 {
 	uint32_t at = *flow_slot(w, key), word = flow_elsewhere(key, owner);
@@ -178,8 +178,8 @@ void flow_keep(
 	tuples_put(w, tuples, hash, &t);
 }
 
-// A packet that has passed the access list of its direction: it has an endpoint_view, or a tunnel_view; or it is of an
-// instance, whose list is none where flow-input serves it.
+// A packet that passed the access list of its direction: it has an endpoint_view or a tunnel_view. Or it is of an
+// instance, which has no list where flow-input serves it.
 static void keep(struct worker *w, const struct engine_flow *f)
 {
 	enum acl_place direction = f->tunnel ? ACL_DOWNLINK : ACL_UPLINK;
@@ -225,7 +225,7 @@ static void put(struct worker *w, const struct engine_flow *f)
 		keep(w, f);
 }
 
-// Packets of the rule take the full nodes from now on, until one is put again.
+// Packets of the rule take the full nodes until an entry is put again.
 static void forget(const struct rule *r)
 {
 	__atomic_store_n(&rule_state_of(r)->key, 0, __ATOMIC_RELEASE);

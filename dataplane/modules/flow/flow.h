@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast path of sessions: what a rule means for a plain packet lies in the rule's state, one line that the
-// packet's key leads to. Only session nodes make an entry, of a rule that a packet has just passed (rule/engine.h);
-// flow-input uses it.
+// The fast path of sessions: a rule's meaning for a plain packet is in its state, one line found by the packet's key.
+// Only session nodes make an entry, from a rule that a packet has just passed (rule/engine.h); flow-input uses it.
 //
-//   written by: the owner worker; the control thread takes an entry away (forget()); another worker corrects a hint
-//               that led to it in vain, if it is still there
-//   safe because: the control thread retires the rule, then takes the key away; a worker stores the key, then looks
-//                 whether the rule is retired. So when the transaction's grace period begins, no entry leads to a rule
-//                 that is gone.
+//   written by: the owner worker; the control thread removes an entry (forget()); another worker corrects the hint
+//               that led to it in vain, if it is still there.
+//
+//   safe because: the control thread retires the rule, then removes the key; a worker stores the key, then checks that
+//                 the rule is not retired. So when the transaction's grace period begins, no entry leads to a retired
+//                 rule
 #ifndef FLOW_FLOW_H
 #define FLOW_FLOW_H
 
@@ -16,19 +16,19 @@
 #include "rule/tables.h"
 #include "wire/cache_line.h"
 
-// What a rule may have: all else takes the full nodes.
+// Allowed flags of a rule: all else takes the full nodes.
 #define FLOW_RULE_FLAGS                                                                                                \
 	(RULE_FORWARD | RULE_UE4 | RULE_UE6 | RULE_UPLINK | RULE_NOTIFY | RULE_FURTHER_METERS | RULE_SEVERAL_PDRS)
 
-// In the index, in place of a state: the key has several PDRs, and the packet's 5-tuple says which it is of;
-// flow_elsewhere(): the key's session lives on another worker.
+// In the index, instead of a state: the key has several PDRs, and the packet's 5-tuple decides; flow_elsewhere(): the
+// key's session is on another worker.
 #define FLOW_SEVERAL 0x80000000u
 #define FLOW_ELSEWHERE 0x40000000u
 
-// Where the entry of a key may be, by the low bits of a TEID or IPv4 address: those of one tunnel endpoint or pool are
-// dense, so that few keys meet; those of different ones are kept apart. The state of a key's rule lies at that place of
-// the pool, when that was free (flow_place()): a worker asks for it there at once while nearly all that it learns of an
-// endpoint or instance do, else for the index first.
+// Where the entry of a key may be, by the low bits of a TEID or IPv4 address. Those of one tunnel endpoint or pool are
+// dense, so few keys collide; different endpoints and pools are kept apart. The state of a key's rule is stored at that
+// place of the pool, if it was free (flow_place()). A worker prefetches it there at once while this holds for nearly
+// all keys of an endpoint or instance; else it asks the index first.
 struct flow_index {
 	// Index of rule_state, of the key's first rule with FLOW_SEVERAL; its worker's
 	uint32_t *state[API_MAX_WORKERS];
@@ -37,19 +37,18 @@ struct flow_index {
 	uint32_t offset[256]; // by local id of the endpoint, or instance
 	uint32_t place[2][256]; // offset of places: of a tunnel or not, and the same
 	uint8_t is_used[API_MAX_WORKERS]; // the worker had an entry
-	// What nearly all keys of an endpoint or instance have in common, above 0: their states lie at their places;
-	// they have several PDRs. Of F-TEIDs and IPv4 addresses. By worker, of a tunnel or not, and local id or
-	// instance; its worker's.
+	// Habits of nearly all keys of an endpoint or instance, above 0: states at their own places; several PDRs. Of
+	// F-TEIDs and IPv4 addresses, by worker, tunnel or not, and local id or instance. Written by its worker.
 	struct flow_habits {
 		int16_t in_place[2][256], several[2][256];
 	} cache_aligned habits[API_MAX_WORKERS];
 };
 extern struct flow_index flow_index;
 #define FLOW_HABIT_MOST 256
-#define FLOW_HABIT_BREACH 2 // so many keys that have it outweigh one that does not
+#define FLOW_HABIT_BREACH 2 // a key without it outweighs so many with it
 
-// Where packets of no session are counted, which are routed: a worker's, by VRF. One has a key as soon as the full
-// nodes have routed a packet of the VRF.
+// Counts of routed packets without a session: a worker's, by VRF. Has a key once the full nodes have routed a packet of
+// the VRF.
 struct flow_routes {
 	struct rule_state of_vrf[MAX_VRFS];
 };
@@ -96,7 +95,7 @@ static __rte_always_inline uint32_t flow_place_in(uint32_t low, uint32_t offset)
 	return (low + offset) & flow_index.place_mask;
 }
 
-// In walk.full, of a session's state: those of neighbours are apart.
+// Place in walk.full of a session's state: neighbours are apart.
 static __rte_always_inline uint8_t order_of_state(const struct rule_state *s)
 {
 	return (uint8_t)((uintptr_t)s / sizeof(*s) % ORDERS);
@@ -125,8 +124,8 @@ static inline int16_t *flow_several(const struct worker *w, int tunnel, uint32_t
 }
 
 static_assert(API_MAX_WORKERS <= 64, "a worker's number is 6 bits of a word, its check 24");
-// The index's word of a key whose session lives on `worker`. It is a hint: who has another key with this word takes the
-// full nodes there, which give the packet to the right worker. `key`: flow_entry_key() of the worker that looks.
+// The index's word of a key whose session is on `worker`. A hint: packets of another key with this word take the full
+// nodes there, which find the right worker. `key`: flow_entry_key() of the worker that looks.
 static inline uint32_t flow_elsewhere(uint64_t key, uint32_t worker)
 {
 	return FLOW_ELSEWHERE | (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 40) << 6 | worker;
@@ -142,25 +141,24 @@ static inline uint32_t flow_owner(uint32_t word, uint64_t key)
 
 // Packets with the key go there at once from now on. Owner worker of the index, within a walk.
 void flow_note_owner(struct worker *w, uint64_t key, uint32_t owner);
-// Worker `asked` had a hint that led from it to `wrong`, the worker that calls, which knows better. `key`: of `asked`.
+// Worker `asked` followed a wrong hint to `wrong`, the calling worker, which knows the owner. `key`: of `asked`.
 void flow_correct_owner(const struct worker *asked, uint64_t key, uint32_t wrong, uint32_t owner);
 
-// 1 when the packets of a key, whose first rule this is, are told apart by 5-tuple.
+// 1 when 5-tuples distinguish the PDRs of a key, whose first rule this is.
 static inline int flow_has_tuples(const struct rule *first)
 {
 	return (first->flags & RULE_SEVERAL_PDRS) && first->chain == 0;
 }
 
-// 1 when packets to the UE's addresses, whose first rule this is, go to a traffic endpoint: a wireline subscriber
-// whose core side is IP. They are known by their 5-tuple, whichever of its prefixes the address is of.
+// 1 when packets to the UE's addresses, whose first rule this is, go to a traffic endpoint: a wireline subscriber with
+// an IP core side. They are found by 5-tuple, for an address in any of its prefixes.
 static inline int flow_is_home(const struct rule *first)
 {
 	return first->outer == API_OUTER_ENDPOINT;
 }
 
-// 1 when what decides about packets of the rule is in their key or 5-tuple, or is looked at packet by packet. `first`:
-// of the key, which is another rule only where flows are kept of the key. `tuple`: packets are known by their 5-tuple
-// alone, so framed routes are no matter.
+// 1 when key, 5-tuple or per-packet checks decide about the rule's packets. `first`: the key's, another rule only where
+// flows are kept of the key. `tuple`: packets are found by 5-tuple alone, so framed routes do not matter.
 static inline int flow_may_learn(const struct rule *first, const struct rule *r, int tuple)
 {
 	uint16_t most = FLOW_RULE_FLAGS | (tuple ? RULE_FRAMED : 0);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// flow-access: the whole way of plain packets of wireline subscribers in one node, as flow-input: up to two tags,
-// with PPPoE or without, IPv4 or IPv6, with a 5-tuple entry. All else goes on to access-input as it came.
+// flow-access: the whole way of plain packets of wireline subscribers in one node, like flow-input: up to two tags,
+// with PPPoE or without, IPv4 or IPv6, with a 5-tuple entry. All else goes to access-input unchanged.
 //
-// A block of packets goes through three loops, each asking for the line that the next one reads:
-//   0 headers, key; ask for the entry   1 ask for the rule's state, then for the URR   2 check, count, rewrite
+// A block of packets goes through three loops; each prefetches the next one's lines.
+//   0 headers, key; prefetches the entry
+//   1 prefetches the rule's state, then the URR
+//   2 check, count, rewrite
 #include "core/control.h"
 #include "core/node.h"
 #include "flow/finish.h"
@@ -20,7 +22,7 @@ static __rte_always_inline int is_ours(const struct port *p, const uint8_t *fram
 	return p != NULL && rte_is_same_ether_addr((const struct rte_ether_addr *)frame, &p->mac) && !(frame[6] & 1);
 }
 
-// What access-input checks of the IP packet that may fill `rest` bytes; behind it there may be padding.
+// access-input's checks of the IP packet, which may fill `rest` bytes; padding may follow.
 static __rte_noinline int read_packet(
 	const struct walk *k, struct parsed *l, struct tuple_lookup *t, const uint8_t *ip, uint32_t rest)
 {
@@ -39,7 +41,7 @@ static __rte_noinline int read_packet(
 	return 1;
 }
 
-// The same of one that lanes found good.
+// The same for a packet that lanes found good.
 static __rte_always_inline int read_plain_packet(
 	const struct walk *k, struct parsed *l, struct tuple_lookup *t, const uint8_t *ip, uint32_t rest)
 {
@@ -81,7 +83,7 @@ static __rte_always_inline void read_one(
 		l->plain = (uint8_t)read_packet(k, l, t, ip, rest);
 }
 
-// Functions of their own, for one that has all is short of registers.
+// Separate functions: a single one runs out of registers.
 static __rte_noinline void read_block(
 	struct walk *k, struct parsed *parsed, struct tuple_lookup *tuple, struct rte_mbuf **pkts, uint16_t n)
 {
@@ -97,7 +99,7 @@ static __rte_noinline void read_block(
 	}
 }
 
-// What is good and has no entry may be of a subscriber who lives on another worker.
+// Good packets without an entry may be of a subscriber on another worker.
 static __rte_noinline void find_with_owners(
 	struct walk *k, struct parsed *parsed, struct tuple_lookup *tuple, uint16_t n)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// flow-age: looks at all 5-tuple entries in engine.flow_idle seconds, a few in each millisecond, so that those of flows
-// that ended go and no packet waits for it.
+// flow-age: visits all 5-tuple entries in engine.flow_idle seconds, a few per millisecond. Removes those of ended flows
+// without delaying packets.
 #include "core/control.h"
 #include "core/node.h"
 #include "flow/tuple.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What flow-input costs a packet, all in cache: 64 sessions with a policer and a URR, vectors of 64 frames of 128 B or
-// so; upf-up-rte: the same of DPDK's libraries. flow-bench [ROLE [ROUNDS [SESSIONS]]], the last for upf-up-rte;
-// medians, TSC ticks per packet. Instructions, which do not depend on the machine's other work: valgrind
+// Cost of flow-input per packet, all in cache: 64 sessions with a policer and a URR, vectors of 64 frames of about 128
+// B. upf-up-rte: the same with DPDK's libraries. Usage: flow-bench [ROLE [ROUNDS [SESSIONS]]], SESSIONS for upf-up-rte.
+// Prints medians in TSC ticks per packet. Instruction counts, which other load does not change: valgrind
 // --tool=callgrind --toggle-collect=flow_input flow-bench upf-up 100
 #include "flow/flow_rte_bench.h"
 #include "meter/meter.h"
@@ -109,7 +109,7 @@ static void fill(const struct role *r, uint32_t n, struct frame *f)
 	link_layer(f, is_up ? "ran" : r->port, 1);
 }
 
-// A frame from a subscriber becomes one to its external address and port, which the full nodes say.
+// A subscriber's frame becomes one to its external address and port, known from the full nodes.
 static void turn_round(struct frame *f)
 {
 	kit_clear();

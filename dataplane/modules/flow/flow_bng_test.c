@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wireline subscribers whose core side is IP on the fast path against the full nodes (both_ways_test.h): random
-// sessions in every encapsulation, prefixes inside others', filters, meters, usage by family; packets from homes, to
-// homes, from home to home.
+// Wireline subscribers with an IP core side on the fast path against the full nodes (both_ways_test.h). Random sessions
+// in every encapsulation, nested prefixes, filters, meters, usage by family. Packets from homes, to homes, and between
+// homes.
 #include "access/bng_test.h"
 #include "flow/both_ways_test.h"
 
@@ -93,7 +93,7 @@ static void change(void)
 	} else if (what == 2) {
 		kit_begin();
 		kit_delete(API_SESSION, gateway_home_name(home));
-		kit_commit(); // one that is not there cannot be deleted
+		kit_commit(); // absent: it cannot be deleted
 	} else {
 		put_random(home);
 	}
@@ -101,7 +101,7 @@ static void change(void)
 
 // ---- packets --------------------------------------------------------------------------------------------------------
 
-// Of a home, or inside of its networks, also where another one's may be.
+// An address of a home or in its networks, also where another's may be.
 static const char *home_address(uint32_t home, int six)
 {
 	static char text[4][64];
@@ -154,8 +154,8 @@ static uint32_t flow_number(const char *ue, const char *away)
 
 static void make_packet(struct sent *s, uint32_t number)
 {
-	// What comes to a home from several others, and from the data network, has no order, and meters and quotas see
-	// it: a vector has packets of one home, to others, or all the rest.
+	// Packets to a home from other homes and from the data network have no order, and meters and quotas depend on
+	// it. So a vector has packets of one home, or to others, or all the rest.
 	static uint32_t among_homes;
 	if (number == 0)
 		among_homes = draw(4) == 0 ? 1 + draw(HOMES) : 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What flow-access and flow-input cost a wireline subscriber's packet, all in cache: 64 homes, half of them PPPoE, with
-// a policer, access lists of 150 and 4,096 rules. flow-home-bench [up|down|up-new|down-new [ROUNDS]], as flow-bench;
-// "new": every packet is a flow's first, and the figure is of the session node, which makes the entry. With "ip-" in
-// front the core side is IP in place of GTP-U; ip6-: IPv6 packets; signed-: of one who signed in, with a URR of
-// all packets and one of IPv6, and LCP where it is PPPoE.
+// Cost of flow-access and flow-input per packet of a wireline subscriber, all in cache: 64 homes, half of them PPPoE, a
+// policer, access lists of 150 and 4,096 rules. Usage: flow-home-bench [up|down|up-new|down-new [ROUNDS]], as
+// flow-bench. "new": every packet is a flow's first; the figure is of the session node, which makes the entry. Prefix
+// "ip-": the core side is IP, not GTP-U. "ip6-": IPv6 packets. "signed-": a signed-in home, with URRs of all packets
+// and of IPv6, and LCP for PPPoE.
 #include "testkit/bench.h"
 #include "testkit/gateway.h"
 #include "testkit/mobile.h"
@@ -28,7 +28,7 @@ static void commit(void)
 	exit(1);
 }
 
-// Denies hosts that nobody is.
+// Denies hosts that do not exist.
 static void put_list(const char *key, uint32_t rules)
 {
 	static struct {

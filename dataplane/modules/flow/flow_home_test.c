@@ -112,10 +112,10 @@ static void put_list(const char *key)
 		kit_put(API_ACL, key, &l, sizeof(l));
 	else
 		kit_delete(API_ACL, key);
-	kit_commit(); // one that is not there cannot be deleted
+	kit_commit(); // absent: it cannot be deleted
 }
 
-// Who has the addresses of the data network: we, or others.
+// The data network's addresses become ours, or others'.
 static void change_owners(void)
 {
 	struct api_interface n6 = {.port = "internet", .count = draw(3) ? 2 : 3};
@@ -161,7 +161,7 @@ static const char *far_address(int six, uint32_t n)
 	return list[six][draw(8) ? n % 2 : draw(6)];
 }
 
-// Bits of the access header, which may be anybody's or nobody's then.
+// Flips bits of the access header, so that it may match any session or none.
 static void break_header(struct frame *f)
 {
 	if (draw(60) == 0)

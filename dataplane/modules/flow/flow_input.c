@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// flow-input: the whole way of plain packets from core ports in one node. It decides nothing by itself: whatever is
-// not plain, is wrong, has no entry, or would be dropped, remarked or reported, goes on to core-input as it came, and
-// the full nodes decide.
+// flow-input: the whole way of plain packets from core ports in one node. It leaves exceptions to the full nodes:
+// packets that are not plain, are wrong, have no entry, or would be dropped, remarked or reported go to core-input
+// unchanged.
 //
-// A block of packets goes through four loops, each asking for the line that the next one reads:
-//   0 headers, key; ask for entry or index   1 ask for the entry, by key or 5-tuple   2 ask for what few have beside it
+// A block of packets goes through four loops; each prefetches the next one's lines.
+//   0 headers, key; prefetches entry or index
+//   1 prefetches the entry, by key or 5-tuple
+//   2 prefetches what few packets need beside it
 //   3 check, count, rewrite
 #include "core/control.h"
 #include "core/node.h"
@@ -20,7 +22,7 @@ static uint16_t resume; // edge of handover-rx that leads here
 
 // ---- 1, 2: the entry ------------------------------------------------------------------------------------------------
 
-// The prefix of a UE that has an IPv4 address too: its entry has that one's key.
+// The prefix of a UE that also has an IPv4 address, whose key its entry has.
 static __rte_noinline int is_prefix_of(
 	const struct worker *w, const struct rule_state *s, const struct parsed *l, uint64_t key)
 {
@@ -45,9 +47,8 @@ static void find_route(uint64_t absent, struct parsed *l, struct rte_mbuf *m)
 	l->order = order_of_destination(version, destination);
 }
 
-// Where two keys have one place in the index, or the index was not asked: the table that the session nodes use. A key
-// that it does not have is nobody's; one without an entry is not plain. Returns 1 when the packet's 5-tuple leads to
-// its rule.
+// For keys that share a place in the index, or without index: the session nodes' table. A key that it lacks has no
+// session; a key without an entry is not plain. Returns 1 when the packet's 5-tuple leads to its rule.
 static __rte_noinline int find_by_table(const struct walk *k, struct parsed *l, struct rte_mbuf *m)
 {
 	uint64_t value, key = flow_entry_key(k->w, l->key); // which takes the worker out again
@@ -70,7 +71,7 @@ static __rte_noinline int find_by_table(const struct walk *k, struct parsed *l, 
 	return 0;
 }
 
-// What the index has in the key's place. Returns 0 when that is no state.
+// Reads the index at the key's place. Returns 0 when it has no state.
 static __rte_always_inline int ask_word(struct walk *k, struct parsed *l, uint32_t word)
 {
 	if (likely(!(word & (FLOW_SEVERAL | FLOW_ELSEWHERE)))) {
@@ -86,7 +87,7 @@ static __rte_always_inline int ask_word(struct walk *k, struct parsed *l, uint32
 	return l->user.by == BY_KEY;
 }
 
-// The state at the key's place is another key's: where the index says, or the table.
+// The state at the key's place is another key's: asks the index or the table.
 static __rte_noinline void find_elsewhere(struct walk *k, struct parsed *l, struct rte_mbuf *m)
 {
 	if (l->example->in_place) {
@@ -143,8 +144,8 @@ static __rte_always_inline int ask_tuple(
 	return 1;
 }
 
-// A packet to a wireline subscriber, of which no entry is known: the full nodes of its worker make one. Returns 0
-// when it is to nobody of them.
+// A packet to a wireline subscriber without a known entry: the full nodes of its worker make one. Returns 0 when no
+// subscriber has the address.
 static __rte_noinline int is_to_home(const struct walk *k, struct parsed *l, struct rte_mbuf *m, uint8_t asked)
 {
 	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, l->user.at);
@@ -153,7 +154,7 @@ static __rte_noinline int is_to_home(const struct walk *k, struct parsed *l, str
 	if (first == NULL || !flow_is_home(first))
 		return 0;
 	l->order = order_of_state(rule_state_of(first));
-	l->state = &flow_routed[k->w->id].of_vrf[0]; // nobody's
+	l->state = &flow_routed[k->w->id].of_vrf[0]; // no session's
 	l->plain = asked && first->worker != k->w->id;
 	if (l->plain) {
 		l->user.by = BY_OWNER;
@@ -162,8 +163,8 @@ static __rte_noinline int is_to_home(const struct walk *k, struct parsed *l, str
 	return 1;
 }
 
-// What has no entry by its 5-tuple is looked for by its key: the place of that in the index may be another key's, or it
-// is one of few with one PDR in an endpoint or instance where nearly all have several, or another worker's.
+// A packet without an entry by 5-tuple is looked up by its key. Its place in the index may be another key's or another
+// worker's. Or it is one of few keys with one PDR where nearly all have several.
 static void settle(struct walk *k, struct parsed *l, struct rte_mbuf *m, uint8_t asked)
 {
 	if (l->example->homes && is_to_home(k, l, m, asked))
@@ -206,7 +207,7 @@ static __rte_noinline void find_tuples(struct walk *k, struct parsed *parsed, st
 
 // ---- the node -------------------------------------------------------------------------------------------------------
 
-// Functions of their own, for one that has all is short of registers.
+// Separate functions: a single one runs out of registers.
 static __rte_noinline void read_block(struct walk *k, struct parsed *parsed, struct rte_mbuf **pkts, uint16_t n)
 {
 	k->by_tuple = k->external = k->indexed = 0;

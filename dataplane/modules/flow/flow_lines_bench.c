@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the memory of many flows costs a packet by itself: the lines that flow-input reads and writes, in its order and
-// in blocks as large, and nothing else. flow-lines-bench [FLOWS [SESSIONS]] (16777216, 262144); medians, TSC ticks a
-// packet.
+// Memory cost per packet of many flows: reads and writes the lines of flow-input, in its order and block size, and
+// nothing else. Usage: flow-lines-bench [FLOWS [SESSIONS]] (16777216, 262144); medians, TSC ticks a packet.
 #include "core/lazy.h"
 #include "flow/tuple.h"
 #include "meter/policer.h"
@@ -110,7 +109,7 @@ static void block(const struct packet_lines *p, uint64_t spent[STAGES])
 		spent[s] += at[s + 1] - at[s];
 }
 
-// One random line of the table, read and written, as `isthmus bench` has it beside the flows.
+// Reads and writes a random line of the table, as `isthmus bench` does beside the flows.
 static uint64_t one_line(const struct packet_lines *p)
 {
 	uint64_t began = rte_rdtsc();

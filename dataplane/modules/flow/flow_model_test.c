@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fast path against the full nodes: random sessions that change, random vectors of good and bad packets. Each
-// vector passes twice from the same state, with all entries forgotten and with those that earlier packets left: what
-// leaves, every counter, meter and URR are the same, and packets of one flow keep their order.
+// vector passes twice from the same state: with all entries forgotten, and with earlier packets' entries. Output,
+// counters, meters and URRs are the same, and packets of a flow keep their order.
 #include "flow/both_ways_test.h"
 #include "session/mobile_fixture.h"
 
@@ -14,8 +14,8 @@
 enum kind { UPF, SGW, FILTERS, KINDS };
 static uint8_t kinds[SESSIONS], outer6[SESSIONS]; // outer6: its packets come in over IPv6
 
-// Sessions from here on are of instance blue, whose interface n6b has a VRF and VLAN of its own on the data network's
-// port. Its addresses, pools, UEs and routes are those of the others once more.
+// Sessions from here on belong to instance blue, whose interface n6b has its own VRF and VLAN on the data network's
+// port. Its addresses, pools, UEs and routes repeat the others'.
 #define BLUE (SESSIONS / 2)
 #define BLUE_VLAN 7
 
@@ -116,7 +116,7 @@ static void put_random(uint32_t n)
 	commit();
 }
 
-// Who has the addresses of the data network: a UE of a new pool, we, a host that is guarded, or others.
+// The data network's addresses become a new pool's UE's, ours, a guarded host's, or others'.
 static void change_owners(void)
 {
 	struct api_instance core = kit_instance_body("n6", NULL, API_LOOKUP_DESTINATION, "10.45.0.0/16");
@@ -219,10 +219,10 @@ static void change_nptv6(void)
 		kit_put(API_NPTV6, "core", &n, sizeof(n));
 	else
 		kit_delete(API_NPTV6, "core");
-	kit_commit(); // one that is not there cannot be deleted
+	kit_commit(); // absent: it cannot be deleted
 }
 
-// Where what is routed goes: to the data network, to peers, or nowhere else than by default.
+// Where routed packets go: to the data network, to peers, or by the default route alone.
 static void change_route(void)
 {
 	static const char *const prefix[2] = {"172.16.0.0/12", "2001:db8:172::/48"};
@@ -238,7 +238,7 @@ static void change_route(void)
 		put_route(prefix[six], via[six][0], via[six][1], 0);
 	else
 		kit_delete(API_ROUTE, key);
-	kit_commit(); // one that is not there cannot be deleted
+	kit_commit(); // absent: it cannot be deleted
 }
 
 // Something changes: a session, all policers, a neighbour, paths, owners of addresses, a route.
@@ -280,11 +280,11 @@ static void change(void)
 
 // ---- packets --------------------------------------------------------------------------------------------------------
 
-// Above 0: all packets of the vector come from this session, and go to other UEs, too. What comes to a UE from several
-// sides has no order, and meters see that.
+// Above 0: all packets of the vector come from this session, also those to other UEs. Packets to a UE from several
+// sources have no order, and meters depend on it.
 static uint32_t among_ues;
 
-// `which`: what to other UEs goes by other sessions, and has no order with the rest.
+// `which`: packets to other UEs belong to other sessions, without order with the rest.
 static const char *far_address(int six, uint32_t n, uint32_t *which)
 {
 	static const char *const list[2][7] = {
@@ -310,10 +310,10 @@ static uint8_t discovery(struct frame *f)
 	return 0;
 }
 
-static int tagged; // the packet that is being made comes in by n6b
+static int tagged; // the present packet comes by n6b
 static uint32_t routed_alone; // 1 + port of a vector of packets that are routed, nearly all plain (router.c); 0: others
 
-// A packet that is for no tunnel: to others, or to a UE that there is or is not, to us, to one that is guarded.
+// A packet without a tunnel: to others, to an existing or absent UE, to us, to a guarded host.
 static void make_routed(struct sent *s, uint32_t number)
 {
 	static const char *const list[2][8] = {
@@ -406,7 +406,7 @@ static void make_of_session(struct sent *s, uint32_t number)
 			s->f.at[draw(4)] ^= (uint8_t)(1 << draw(8));
 		frame_udp(&s->f, 2152, draw(60) ? 2152 : 2153);
 		if (draw(2))
-			store16(s->f.at + 6, (uint16_t)draw(65536)); // nobody looks at the checksum
+			store16(s->f.at + 6, (uint16_t)draw(65536)); // the checksum is not checked
 		frame_ip(&s->f, endpoint_of(n, (int)up, 1), endpoint_of(n, (int)up, 0), 17);
 		set_class(s->f.at, random_class());
 		disturb(&s->f, 1);

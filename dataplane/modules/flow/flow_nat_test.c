@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// As flow_model_test.c, with NAT44: mappings that come, go and are used by the fast path and by the full nodes in turn,
-// of mobile subscribers and of wireline ones whose core side is IP. What is left of them, and of their blocks and
-// subscribers, is the same too.
+// As flow_model_test.c, with NAT44: mappings come, go, and are used by the fast path and the full nodes in turn.
+// Subscribers are mobile, or wireline with an IP core side. The remaining mappings, blocks and subscribers are the same
+// too.
 #define WORKERS 1 // two draw their ports in another order
 #include "flow/both_ways_test.h"
 #include "instance/instance.h"
@@ -173,7 +173,7 @@ static void put_random(uint32_t n)
 
 	if (draw(3) == 0)
 		add_flow(k, n);
-	if (draw(12) == 0 && !is_home(n)) // what comes is routed on
+	if (draw(12) == 0 && !is_home(n)) // packets to it are routed
 		kit_far_ip(k, 3, API_FROM_CORE, "core"), k->pdr[1].far = 3;
 	if (draw(12) == 0)
 		k->far[draw(2)].action = API_FAR_DROP;
@@ -192,7 +192,7 @@ static void remove_homes(void)
 			continue;
 		kit_begin();
 		kit_delete(API_SESSION, name_of(n));
-		kit_commit(); // one that is not there cannot be deleted
+		kit_commit(); // absent: it cannot be deleted
 	}
 }
 
@@ -308,7 +308,7 @@ static void add_sum(struct frame *f, uint8_t protocol)
 		f->at[20 + l4_sum_at(protocol)] ^= (uint8_t)(1 << draw(8));
 }
 
-// An ICMP error, from a subscriber or to one, about a packet that came to it or from it.
+// An ICMP error, from or to a subscriber, about a packet to or from it.
 static void make_error(struct frame *f, int is_up, const char *from, const char *to, uint16_t port, uint8_t protocol)
 {
 	const char *inside = is_up && draw(4) ? "10.45.0.3" : from;
@@ -342,7 +342,7 @@ static void add_link(struct frame *f, int is_up, uint32_t n)
 	link_layer(f, is_up ? "ran" : "internet", 1);
 }
 
-// What no address is translated of, beside the others.
+// Packets without a translated address, beside the others.
 static void make_six(struct sent *s, uint32_t number, uint32_t n, int is_up)
 {
 	char ue6[64];
@@ -360,8 +360,8 @@ static void make_six(struct sent *s, uint32_t number, uint32_t n, int is_up)
 	disturb(&s->f, 0);
 }
 
-// The payload begins with MAGIC, flow and number. All of a vector go one way, those of subscribers by one port, for
-// those of one mapping that go different ways have no order. Later fragments follow a first one of their vector.
+// The payload begins with MAGIC, flow and number. All of a vector go one way, and subscribers' by one port: packets of
+// one mapping on different ways have no order. Later fragments follow a first one of their vector.
 static void make_packet(struct sent *s, uint32_t number)
 {
 	static struct end first;

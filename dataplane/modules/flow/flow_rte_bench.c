@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pipeline of a UPF's uplink made of DPDK's libraries, as a measure for flow-input: the headers read by our
-// decoders (wire/), rte_hash for the TEID, rte_meter, a count with a mark, rte_fib, the Ethernet header. In vectors,
-// bulk calls where the libraries have them.
+// A UPF's uplink pipeline built of DPDK's libraries, as a reference for flow-input. Steps: headers read by our decoders
+// (wire/), rte_hash for the TEID, rte_meter, a count with a mark, rte_fib, the Ethernet header. In vectors, with bulk
+// calls where the libraries have them.
 #include "flow/flow_rte_bench.h"
 #include "testkit/bench.h"
 #include "wire/cache_line.h"

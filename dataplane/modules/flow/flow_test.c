@@ -71,8 +71,8 @@ static uint64_t send_one(void)
 	return worker_get(0)->handed_over - before;
 }
 
-// A state is given back, with an entry that the first worker's index leads to, and a session of the second one gets it,
-// with the same key.
+// A state is returned while the first worker's index leads to its entry; a session of the second worker gets it, with
+// the same key.
 static void state_moves_to_another_worker(void **unused)
 {
 	put_upf("a", 1, 0);
@@ -93,8 +93,8 @@ static void state_moves_to_another_worker(void **unused)
 	delete_session("b");
 }
 
-// The worker that a packet came to knows from the second one on whose it is; there it takes the fast path. A hint that
-// is old leads to the full nodes of a worker that is not the owner, which hand it over once more.
+// From the second packet on the receiving worker knows the owner, where the packet takes the fast path. An old hint
+// leads to full nodes of another worker, which hand it over once more.
 static void goes_to_its_worker_at_once(void **unused)
 {
 	put_upf("a", 1, 1);
@@ -116,8 +116,8 @@ static void goes_to_its_worker_at_once(void **unused)
 	delete_session("a");
 }
 
-// Row G14: a flood of guessed TEIDs, every second one of the known TEID's place in the index. Each misses and is
-// dropped, Error Indications are limited, and the known flow's packets between them take the fast path.
+// Row G14: a flood of guessed TEIDs, half of them with the known TEID's place in the index. Each misses and is dropped,
+// Error Indications are limited, and the known flow's packets between them take the fast path.
 static void guessed_teids(void **unused)
 {
 	uint32_t known = 0;
@@ -156,7 +156,7 @@ static void put_tunnel(const char *name, uint64_t seid, uint32_t teid)
 	commit();
 }
 
-// The first packet of a TEID takes the full nodes, the second one not.
+// A TEID's first packet takes the full nodes, the second does not.
 static uint32_t state_of(uint32_t teid)
 {
 	uint16_t local = local_id();
@@ -175,8 +175,8 @@ static uint32_t state_of(uint32_t teid)
 
 #define FIRST_TEID (TEID + 0x100)
 
-// TEIDs side by side have states side by side, which packets find without the index; a TEID with the low bits of
-// another one has a state elsewhere, and the fast path as well. When many have, packets go by the index again.
+// Neighbouring TEIDs have neighbouring states, which packets find without the index. A TEID with another's low bits has
+// its state elsewhere, and still takes the fast path. If many have, packets use the index again.
 static void states_lie_at_their_places(void **unused)
 {
 	uint16_t local = local_id();
@@ -221,7 +221,7 @@ static void put_several(const char *name, uint64_t seid, uint32_t teid)
 	commit();
 }
 
-// Where nearly all keys have several PDRs, a packet's 5-tuple is looked for at once, without the index; a key with one
+// Where nearly all keys have several PDRs, packets are looked up by 5-tuple at once, without the index; a key with one
 // PDR keeps the fast path.
 static void several_pdrs_by_tuple_at_once(void **unused)
 {
@@ -257,8 +257,8 @@ static void several_pdrs_by_tuple_at_once(void **unused)
 	*several = 0;
 }
 
-// A UE with both families and one PDR to it, in an instance where nearly all have several: the state has the key of its
-// IPv4 address, and IPv6 takes the fast path as well. Its keys do not say an instance, and are no habit of one.
+// A UE with both families and one PDR, in an instance where nearly all have several. The state has the key of its IPv4
+// address, and IPv6 takes the fast path as well. Its keys name no instance and do not change an instance's habits.
 static void both_families_beside_several(void **unused)
 {
 	struct flow_habits *habits = &flow_index.habits[0], before;
@@ -310,8 +310,8 @@ static void put_metered(uint32_t meters)
 	commit();
 }
 
-// A meter that marks what it lets pass (the flow level marking of a QER, TS 29.244 §8.2.66), alone and among others: the
-// fast path marks, too, and leaves congestion marks as they are.
+// A meter that marks passing packets (flow level marking of a QER, TS 29.244 §8.2.66), alone and among others. The fast
+// path marks, too, and keeps congestion marks.
 static void marks_as_its_meters_say(void **unused)
 {
 	struct api_policer pass = {.type = API_SRTCM, .cir = 1000000, .cbs = 1000000, .dscp = {46, 46}}, mark = pass;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast path decides as the full nodes do, for every frame: each is sent right behind a plain G-PDU of its session,
-// once when all entries are forgotten and once when both have one. Everything that counts must count the same, and the
-// same frames leave.
+// The fast path decides as the full nodes do, for every frame. Each is sent right behind a plain G-PDU of its session:
+// once with all entries forgotten, once when both have one. All counters are equal, and the same frames leave.
 #include "flow/flow.h"
 #include "gtpu/tunnel_fixture.h"
 
@@ -232,7 +231,7 @@ static uint32_t draw(uint64_t *seed)
 	return (uint32_t)(*seed >> 16);
 }
 
-// Of how many bytes, lengths and rounds one is tried.
+// One in so many bytes, lengths and rounds is tried.
 static uint32_t stride(void)
 {
 	const char *text = getenv("FLOW_FRAMES_STEP");

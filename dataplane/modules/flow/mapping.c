@@ -92,7 +92,7 @@ void flow_entered(struct parsed *parsed, uint16_t n)
 
 		if (!l->plain || l->user.change != USER_EXTERNAL)
 			continue;
-		// What is routed on, or to another UE, would be by the address that it has.
+		// Packets routed on, or to another UE, would go by their present address.
 		const struct rule_state *s = l->state;
 		const struct action *a = &s->action;
 		int leaves = (a->flags & ACTION_TUNNEL) || action_to_subscriber(a);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets of NAT44 mappings (nat/README.md). From a subscriber, the mapping is looked for when the session is found, in
-// the other direction before, and says whose packet it is. Packets of no mapping, or of another worker's, take the full
-// nodes.
+// Packets of NAT44 mappings (nat/README.md). From a subscriber the mapping is looked up after the session; in the other
+// direction before it, and names the session. Packets without a mapping, or of another worker's, take the full nodes.
 #ifndef FLOW_MAPPING_H
 #define FLOW_MAPPING_H
 
@@ -18,18 +17,18 @@ struct walk;
 void flow_ask_mapping(struct walk *k, struct parsed *l, uint8_t *ip, uint32_t rest);
 // Those get their subscriber's key now.
 void flow_enter(struct walk *k, struct parsed *parsed, uint16_t n);
-// Where a packet of a UE goes, as the session sees it: 4 bytes or 16.
+// Destination of a UE's packet, as the session sees it: 4 bytes or 16.
 const uint8_t *flow_destination(const struct parsed *l, const uint8_t *ip);
 // The same of the 5-tuple of a plain packet with USER_EXTERNAL.
 void flow_tuple_inside(const struct parsed *l, struct tuple *t);
 
-// Those whose entry was found: to the UE, or not plain.
+// Packets whose entry was found: to the UE, or not plain.
 void flow_entered(struct parsed *parsed, uint16_t n);
 
-// Plain packets from subscribers, of a block: parsed.nat of those that are translated, parsed.slot of the mapping.
+// For plain packets of a block from subscribers: sets parsed.nat if translated, and parsed.slot of the mapping.
 void flow_find_mappings(const struct walk *k, struct parsed *parsed, struct rte_mbuf **pkts, uint16_t n);
 
-// What nat-uplink (`out`) or nat-downlink does to the packet and its mapping.
+// nat-uplink's (`out`) or nat-downlink's work on the packet and its mapping.
 void flow_translate(const struct walk *k, const struct parsed *l, uint8_t *ip, int out);
 
 #endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of the full nodes: a stage that turns the fast path off, since it stands between nodes that flow-input
-// leaves out.
+// For tests of the full nodes: a stage between nodes that flow-input skips, which turns the fast path off.
 #ifndef FLOW_OFF_STAGE_H
 #define FLOW_OFF_STAGE_H
 

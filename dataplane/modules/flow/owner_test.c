@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hints whose session it is, of three workers, walked in turn: a UE's packets come to the last one, which hands them to
-// the one that it believes to be the owner.
+// Hints to the owner of a session, with three workers walked in turn. A UE's packets enter at the last worker, which
+// hands them to the supposed owner.
 #include "core/engine.h"
 #include "core/worker.h"
 #include "session/mobile_fixture.h"
@@ -41,7 +41,7 @@ static void handed_over(uint64_t by[WORKERS])
 		by[w] = worker_get(w)->handed_over;
 }
 
-// A packet of the UE takes so many steps from worker to worker, by the first and by the second one.
+// A packet of the UE takes so many hand-overs, by the first and by the second worker.
 static void takes(uint64_t first, uint64_t second)
 {
 	uint64_t before[WORKERS], after[WORKERS];
@@ -57,7 +57,7 @@ static void takes(uint64_t first, uint64_t second)
 	assert_true(kit_balance());
 }
 
-// The second worker, which a hint led to, is not the owner any more: it tells the first one.
+// The second worker, where a hint led, is no longer the owner: it corrects the first one.
 static void a_hint_is_corrected(void **unused)
 {
 	for (int i = 0; i < 5; i++) {
@@ -80,7 +80,7 @@ static uint32_t left(uint32_t i)
 	return load32(k->bytes + k->length - 40);
 }
 
-// One that is half way through the full nodes of the owner, by two others, and one that came to it at once: in order.
+// A packet half way through the owner's full nodes, two handed over by others, and one received by the owner: in order.
 static void none_overtakes_another(void **unused)
 {
 	uint32_t n = 0;
@@ -103,9 +103,8 @@ static void none_overtakes_another(void **unused)
 	assert_true(kit_balance());
 }
 
-// A session that moves to the worker that its packets come to: of those that came before, the ones that are under way
-// when the change is made may be overtaken, by those since. They are the last ones before it; none else is, and two
-// walks later nothing is on its way any more.
+// A session moves to the worker that receives its packets. Packets in flight at the change may be overtaken by later
+// ones. They are the last before the change; two walks later none is in flight.
 static void those_on_their_way_home_are_the_last_to_be_overtaken(void **unused)
 {
 	uint32_t n = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// G-PDUs on the fast path: what takes it, for how long something is learnt, and that nothing is overtaken.
+// G-PDUs on the fast path: which take it, how long entries last, and that order is kept.
 #include "core/node.h"
 #include "gtpu/tunnel_fixture.h"
 #include "wire/gtpu.h"
@@ -31,7 +31,7 @@ static const char *out_of(const struct tunnel_case *c)
 	return c->mobile ? "internet" : "homes";
 }
 
-// Packets that the full nodes get while `times` of the frame come in by the port and leave.
+// Packets that take the full nodes while `times` copies of the frame enter by the port and leave.
 static uint64_t full_nodes(const char *port, const struct frame *f, uint32_t times, const char *out)
 {
 	uint64_t before = kit_node_packets("core-input"), homes = to_homes;
@@ -170,8 +170,8 @@ static void two_endpoints(void **state)
 	}
 }
 
-// A port that takes every frame: the example is for another host's address, so is what goes its way; and a frame that
-// is equal in every byte is none of the example's when it came in by another port.
+// A port that takes every frame: the example has another host's address, and so has its traffic. A frame equal in every
+// byte does not match the example when it came by another port.
 static void other_addresses(void **state)
 {
 	static const struct tunnel_case loose = {"", "10.6.0.1", "10.6.0.2", 0x103, 0, 1};
@@ -215,7 +215,7 @@ struct counts {
 	uint64_t not_endpoint, unknown, mobile, wireline;
 };
 
-// What became of two G-PDUs of no session for 10.5.0.1.
+// Counts of two G-PDUs to 10.5.0.1 without a session.
 static struct counts two_for_nobody(void)
 {
 	static const struct tunnel_case nobody = {"", "10.5.0.1", "10.5.0.2", 0x999, 6, 1};
@@ -319,7 +319,7 @@ static void end_marker_is_last(void **state)
 	gone("bearer");
 }
 
-// Packets of several segments take the full nodes, and so do those behind them.
+// Packets of several segments take the full nodes, and so do their session's behind them.
 static void segments_in_order(void **state)
 {
 	static const struct tunnel_case through = {"", "10.6.0.1", "10.6.0.2", 0x105, 0, 1};

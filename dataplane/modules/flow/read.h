@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first loop of flow-input: a packet's headers and key. What ip-input, gtpu-input and session nodes check and the
-// example (example.h) does not say is checked here; what fails is not plain, and takes the full nodes.
+// The first loop of flow-input: a packet's headers and key. Makes the checks of ip-input, gtpu-input and session nodes
+// that the example (example.h) does not cover. A packet that fails is not plain and takes the full nodes.
 #ifndef FLOW_READ_H
 #define FLOW_READ_H
 
@@ -23,9 +23,8 @@
 #define FRAME_MIN 48u // what makes an example reads
 #define FRAME_READ 96u // what may be read of any, for lanes behind the longest plain headers
 
-// A packet between the loops. key 0: it takes the full nodes, and what session it is of is not known. One that is not
-// plain has a key all the same, where it can: what follows of its session takes the full nodes behind it. All is 0
-// until it is written.
+// A packet between the loops. key 0: it takes the full nodes, and its session is not known. A packet that is not plain
+// has a key where possible: its session's next packets follow it to the full nodes. All fields are 0 until written.
 struct parsed {
 	uint64_t key; // flow_entry_key(); of a packet from the access side, of its traffic endpoint
 	union { // where to look, with a key and BY_KEY, BY_ROUTE; the state, of a plain one when the loops are through
@@ -34,9 +33,9 @@ struct parsed {
 	};
 	const struct example *example; // with a key, in flow-input
 	struct user_head user; // with a key
-	uint16_t length; // of the user's packet; this and the next two of one that is plain alone
+	uint16_t length; // of the user's packet; this and the next two of plain packets alone
 	uint16_t l4; // from its IP header
-	uint8_t protocol; // with USER_EXTERNAL also of one that is not plain
+	uint8_t protocol; // with USER_EXTERNAL also of packets that are not plain
 	uint8_t plain;
 	uint8_t order; // in walk.full: of the key's state, which both families of a UE have; else of key or destination
 	union {
@@ -112,7 +111,7 @@ static inline void walk_begin(
 	k->hits = list != NULL ? acl_hits(list, w->id) : NULL;
 }
 
-// Of packets that are routed, apart from those of sessions: nobody holds these up by sending odd ones.
+// Routed packets, apart from those of sessions: odd ones sent on purpose delay no other.
 static inline uint8_t order_of_destination(uint8_t version, const uint8_t *address)
 {
 	uint64_t half[2] = {0};
@@ -137,7 +136,7 @@ static __rte_always_inline int read_ip(struct ip_info *info, const uint8_t *ip, 
 	       ip_transport_parse(ip, rest, info) == IP_OK;
 }
 
-// A SYN whose MSS may have to be lowered. Lanes leave it to who looks closer.
+// A SYN whose MSS may have to be lowered. Lanes leave it to the closer check.
 static inline int is_limited(
 	const struct walk *k, const struct parsed *l, const uint8_t *ip, const struct ip_info *info)
 {
@@ -170,7 +169,7 @@ static __rte_always_inline int read_user(
 	       info.destination_port != GTPU_PORT;
 }
 
-// What comes out of a tunnel: the user's packet, with the congestion mark of the tunnel's header (RFC 6040 §4.2).
+// The user's packet out of a tunnel, with the congestion mark of the tunnel's header (RFC 6040 §4.2).
 NO_CANARY static __rte_noinline uint8_t read_tunnelled(
 	const struct walk *k, struct parsed *l, uint8_t ecn, const uint8_t *ip, uint32_t rest, int simple)
 {
@@ -184,7 +183,7 @@ NO_CANARY static __rte_noinline uint8_t read_tunnelled(
 	return (uint8_t)read_user(k, l, ip, rest, 1, simple);
 }
 
-// Where the state is: at the key's place, or where the index says.
+// Prefetches the state: at the key's place, or where the index says.
 static __rte_always_inline void ask_for_entry(
 	struct walk *k, struct parsed *l, const struct example *e, uint32_t low, int tunnel)
 {
@@ -213,7 +212,7 @@ static __rte_always_inline int read_good(const struct walk *k, struct parsed *l,
 	return !unlikely(k->drop_gtpu) || ip[9] != IP_PROTOCOL_UDP || load16(ip + IP4_HEADER + 2) != GTPU_PORT;
 }
 
-// What ip-input and gtpu-input check and the example does not say.
+// Checks of ip-input and gtpu-input that the example does not cover.
 static __rte_always_inline void read_plain(
 	struct walk *k, struct parsed *l, const struct example *e, const struct rte_mbuf *m, uint32_t total)
 {

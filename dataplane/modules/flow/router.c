@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets that are only routed, where no UEs are: a block of them goes through three loops of little work, in place of
-// those that know of sessions, and the tables' lines come beside one another, not packet by packet.
+// Packets that are only routed, where no UEs are. A block goes through three small loops, without the work for
+// sessions; the tables' lines are fetched side by side, not packet by packet.
 #include "flow/finish.h"
 #include "route/ways.h"
 
-// A packet beside its struct way_ask.
 struct routed {
 	uint16_t length;
 	uint8_t l3, version;
@@ -65,7 +64,7 @@ static __rte_always_inline int read_packet(
 	       route_may_send(e->vrf, 6, ip + 24);
 }
 
-// One of the same VRF, or NULL. A G-PDU to us has another one.
+// An example of the same VRF, or NULL. A G-PDU to us has another one.
 static __rte_noinline const struct example *other_example(
 	struct walk *k, struct rte_mbuf *m, const struct example *than)
 {
@@ -154,7 +153,7 @@ static __rte_noinline uint32_t send_packets(const struct walk *k, struct rte_mbu
 			break;
 		bytes += r->length;
 	}
-	s->credit = (s->credit < bytes ? UINT32_MAX : s->credit) - bytes; // nobody's
+	s->credit = (s->credit < bytes ? UINT32_MAX : s->credit) - bytes; // no session's
 	s->taken += i;
 	s->last = k->w->now;
 	return i;

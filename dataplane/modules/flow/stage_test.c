@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stages that say which packets they want. One that wants none costs nothing; one that wants a session's leaves others
-// on the fast path; what was learnt before goes round none.
+// Stages that say which packets they want. A stage that wants none costs nothing; a stage for one session leaves others
+// on the fast path; entries learnt before skip no stage.
 #include "core/node.h"
 #include "gtpu/tunnel_fixture.h"
 #include "rule/tables.h"
@@ -48,7 +48,7 @@ static uint8_t ways(struct session *s)
 }
 SESSION_WISH(RULE_STAGE, ways)
 
-// As the commit of a module whose object says what its stage wants.
+// Like the commit of a module whose object configures its stage.
 static void want(enum stage_wants wants_now, const char *session)
 {
 	stage.wants = wants_now;
@@ -79,7 +79,7 @@ static void learn(const struct tunnel_case *c)
 	send_all(c);
 }
 
-// Of as many packets: what the full nodes get, and the stage.
+// For equally many packets: expected at the full nodes, and at the stage.
 static void expect_ways(const struct tunnel_case *c, uint32_t full, uint32_t passed)
 {
 	uint64_t before = kit_node_packets("core-input");
@@ -154,7 +154,7 @@ static void of_one_session(void **state)
 		for (uint32_t k = 0; k < RTE_DIM(all); k++)
 			expect_ways(all[k], 0, 0);
 	}
-	// Another version of the session, and one that comes later.
+	// Another version of the session, and a later session.
 	want(STAGE_SOME, "s1");
 	put("s1", upf_session(1));
 	expect_ways(all[0], PACKETS, PACKETS);

@@ -9,7 +9,7 @@
 struct tuples flow_tuples[API_MAX_WORKERS];
 uint64_t flow_tuple_secret[8];
 
-// The lines of a key in turn: those of its second group are in use when the first has no room.
+// The lines of a key in turn: those of its second group are for overflow.
 #define PLACES (2 * TUPLE_WAYS)
 
 // ---- lines --------------------------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ uint32_t tuples_number(struct tuples *t)
 	return t->number;
 }
 
-// Whatever its list: one of another list is written again, or overwritten by a key of this place.
+// For any list: an entry of another list is written again, or overwritten by a key of this place.
 static int leads_to_rule(const struct worker *w, const struct tuple_entry *e)
 {
 	return tuple_state(w, e, e->permitted) != NULL;
@@ -123,7 +123,7 @@ static struct tuple_entry *empty_place(const struct tuples *t, uint32_t hash, in
 	return room;
 }
 
-// Removes what stands in the way of an entry in a line: one of two narrow ones, by the hash, or all.
+// Clears a line for an entry: removes one of two narrow ones, by the hash, or all.
 static struct tuple_entry *clear_line(struct worker *w, struct tuples *t, struct tuple_line *l, uint32_t hash, int wide)
 {
 	struct tuple_entry *e[2] = {&l->slot[0]};
@@ -139,7 +139,7 @@ static struct tuple_entry *clear_line(struct worker *w, struct tuples *t, struct
 	return wide ? &l->slot[0] : e[0];
 }
 
-// The place of one that leads to no rule any more, or NULL; of a wide one, a line without others.
+// The place of an entry without a valid rule, or NULL; for wide keys, a line without others.
 static struct tuple_entry *invalid_place(struct worker *w, struct tuples *t, uint32_t hash, int wide)
 {
 	for (uint32_t way = 0; way < PLACES; way++) {
@@ -157,7 +157,7 @@ static struct tuple_entry *invalid_place(struct worker *w, struct tuples *t, uin
 	return NULL;
 }
 
-// Moves one of the entries in the key's places to another place of its own. Returns what is free then, or NULL.
+// Moves an entry in the key's places to another of its own places. Returns the freed place, or NULL.
 static struct tuple_entry *make_room(const struct tuples *t, uint32_t hash, int wide)
 {
 	for (uint32_t way = 0; way < PLACES; way++) {
@@ -180,7 +180,7 @@ static struct tuple_entry *make_room(const struct tuples *t, uint32_t hash, int 
 	return NULL;
 }
 
-// Where the key is, or what is free, or by the key's hash one of others', which goes.
+// The key's place, or a free one, or by the key's hash another key's, which is removed.
 static struct tuple_entry *place_for(struct worker *w, struct tuples *t, uint32_t hash, const struct tuple *key)
 {
 	int wide = tuple_is_wide(&key->first);
@@ -205,7 +205,7 @@ void tuples_put(struct worker *w, struct tuples *t, uint32_t hash, const struct 
 	copy(e, &entry->first);
 }
 
-// A line at a time, one after the other: what a round costs is the memory that it reads.
+// Line after line: a round costs the memory that it reads.
 void tuples_age(struct worker *w, struct tuples *t, uint32_t lines, uint32_t lifetime)
 {
 	for (uint32_t i = 0; i < lines; i++) {
@@ -226,7 +226,7 @@ void tuples_age(struct worker *w, struct tuples *t, uint32_t lines, uint32_t lif
 	w->flows = t->entries;
 }
 
-// Seven lines for six flows, 75 bytes each: of narrow ones 11 of 12 lie in their own place; wide ones have room, too.
+// Seven lines for six flows, 75 bytes each: 11 of 12 narrow entries are in their own place, and wide ones have room.
 int tuples_create(uint32_t workers, uint32_t flows)
 {
 	uint32_t groups = (uint32_t)(((uint64_t)flows * 7 / 6 + TUPLE_WAYS - 1) / TUPLE_WAYS);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// 5-tuple entries: where a packet is found by all that decided about it, when the key of its session does not say that.
-// Key in full: traffic endpoint, F-TEID and QFI, or UE address, and the 5-tuple of the user's packet. What an entry
-// says is one rule's state; of a wireline subscriber, that the access list of its direction has permitted such packets.
+// 5-tuple entries: find a packet by all fields that decided about it, when its session's key does not. Full key:
+// traffic endpoint, F-TEID and QFI, or UE address, and the user packet's 5-tuple. An entry names a rule's state; a
+// wireline subscriber's also means that its direction's access list permits such packets.
 //
 //   written and read by: the owner worker
 //   invalid at once when: the rule's state has another number (engines_take()), the list another generation
 //
-// A key has TUPLE_WAYS lines in one aligned group, of which the first is mostly its own, and as many in a second group
-// for when those are taken. A line holds two narrow entries or a wide one. What is no longer valid is overwritten
-// first, else what its hash points to: an entry is a copy of what the full nodes know. What no packet used for a round
-// of tuples_age() or two is removed.
+// A key has TUPLE_WAYS lines in one aligned group, mostly in its own first line, and as many in a second group for
+// overflow. A line holds two narrow entries or a wide one. Invalid entries are overwritten first, else the hash selects
+// one: an entry is only a copy of the full nodes' knowledge. Entries unused for one or two rounds of tuples_age() are
+// removed.
 #ifndef FLOW_TUPLE_H
 #define FLOW_TUPLE_H
 
@@ -28,7 +28,7 @@
 #define TUPLE_STATE_BITS 27
 #define TUPLE_MARKS 65536u
 #define TUPLE_UNMET 61u // of so many keys that were not met, one has an entry all the same; odd
-// The highest byte of a key's word: what the key begins with, and the version. Never 0.
+// The highest byte of a key's word: the key's first part, and the version. Never 0.
 #define TUPLE_WIDE 0x80u // `more` is of the key
 #define TUPLE_ENDPOINT 0x00u
 #define TUPLE_TUNNEL 0x10u
@@ -65,15 +65,15 @@ struct tuple_line {
 	struct tuple_entry slot[2]; // the second one is of the first's entry, where that is wide
 } cache_aligned;
 
-// Of a worker. Numbers and generations that have come round again would make old entries valid: the table is cleared
-// before (tuples_enter(), tuples_number()).
+// Of a worker. The table is cleared before numbers and generations wrap, which would make old entries valid
+// (tuples_enter(), tuples_number()).
 struct tuples {
 	struct tuple_line *line;
 	uint32_t groups; // of TUPLE_WAYS lines
 	uint32_t entries;
 	uint32_t next; // line that tuples_age() looks at
 	uint64_t aged; // worker.now of its last look
-	uint32_t number; // the last one that a rule's state got
+	uint32_t number; // the last number that a rule's state got
 	uint32_t era[2]; // of the lists' generations, by direction: what does not fit into tuple.permitted
 	uint8_t is_used;
 	uint8_t is_large; // more than TUPLES_LARGE lines
@@ -125,7 +125,7 @@ static inline uint64_t tuple_endpoint_key(const struct tuple *t)
 	       KEY_UE6;
 }
 
-// `key`: flow_entry_key() of a UE's address, whose worker does not count: a table is one worker's.
+// `key`: flow_entry_key() of a UE's address without the worker: a table is one worker's.
 static inline void tuple_of_ue(struct tuple *t, uint64_t key)
 {
 	uint64_t prefix = key >> 32 & 0xff, side = key >> 40 & 0xff, instance = key >> 48 & 0xff;
@@ -137,8 +137,8 @@ static inline void tuple_of_ue(struct tuple *t, uint64_t key)
 		t->first.word = (uint64_t)(TUPLE_UE | TUPLE_WIDE) << 56;
 }
 
-// Of packets to wireline subscribers in an instance (its index): the destination says which, as long as no session
-// with a longer prefix comes, which begins a new era.
+// For packets to wireline subscribers in an instance (its index): the destination decides, until a session with a
+// longer prefix comes, which begins a new era.
 static inline void tuple_of_home(struct tuple *t, uint16_t instance)
 {
 	uint32_t era = __atomic_load_n(&session_tables.home_era, __ATOMIC_RELAXED);
@@ -174,9 +174,8 @@ static __rte_always_inline void tuple_of_plain(struct tuple *t, const uint8_t *i
 	tuple_addresses4(t, ip);
 }
 
-// The rest of the key, of a packet whose transport header is `l4` bytes behind `ip`; 0: it has none, as later
-// fragments.
-// Returns 0 for one that the access lists look at more closely: its ports are cut off.
+// The rest of a packet's key; its transport header is `l4` bytes behind `ip`; 0: none, as in later fragments. Returns 0
+// when the ports are cut off: the access lists look more closely.
 static __rte_always_inline int tuple_of_packet(
 	struct tuple *t, const uint8_t *ip, uint8_t version, uint8_t protocol, uint32_t l4, uint32_t length)
 {
@@ -240,7 +239,7 @@ static __rte_always_inline int tuple_begins(const struct tuple_entry *s, const s
 #endif
 }
 
-// The entry with this key, or NULL. Which of two narrow ones it is decides without a branch: none could be predicted.
+// The entry with this key, or NULL. Branchless: which of two narrow ones matches is unpredictable.
 static __rte_always_inline struct tuple_entry *tuple_in_line(struct tuple_line *l, const struct tuple *key)
 {
 	int first = tuple_begins(&l->slot[0], key);
@@ -272,8 +271,8 @@ static inline void tuple_ask(const struct tuples *t, uint32_t hash, uint32_t way
 	while (++way % TUPLE_WAYS != 0);
 }
 
-// The entry with this key, or NULL: in its first group, beside its own place; in its second, which is in use when the
-// first has no room for such a key.
+// The entry with this key, or NULL. It is in its first group beside its own place, or in its second group, used when
+// the first is full for such keys.
 struct tuple_entry *tuple_find_beside(const struct tuples *t, uint32_t hash, const struct tuple *key);
 int tuple_group_is_full(const struct tuples *t, uint32_t hash, int wide);
 struct tuple_entry *tuple_find_far(const struct tuples *t, uint32_t hash, const struct tuple *key);
@@ -287,8 +286,8 @@ static __rte_always_inline void tuple_used(struct tuple_entry *t)
 		t->idle = 0;
 }
 
-// Looks at the next `lines` of the table: removes what no packet used since the last look but one, and with `lifetime`
-// (1 to 15) what was written so many looks ago.
+// Looks at the next `lines` of the table. Removes entries unused since the last look but one; with `lifetime` (1 to 15)
+// also those written so many looks ago.
 void tuples_age(struct worker *w, struct tuples *t, uint32_t lines, uint32_t lifetime);
 
 // Before a walk uses the worker's table with this list. `direction`: ACL_UPLINK, ACL_DOWNLINK.
@@ -306,8 +305,8 @@ static inline uint32_t tuples_enter(struct tuples *t, enum acl_place direction, 
 
 // A number that no entry has.
 uint32_t tuples_number(struct tuples *t);
-// 1 when the key was here not long ago: most flows of a scan have one packet, and are not worth an entry. Now and then
-// 1 for any key, so that two whose packets alternate at one mark do not keep each other out.
+// 1 when the key was seen recently: most flows of a scan have one packet and deserve no entry. Sometimes 1 for any key,
+// so that two alternating keys with one mark do not exclude each other.
 static inline int tuples_met(struct tuples *t, uint32_t hash)
 {
 	uint8_t *mark = &t->met[hash & (TUPLE_MARKS - 1)], now = (uint8_t)(hash >> 24), before = *mark;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of 5-tuples against a list of what was put; numbers and generations that come round.
+// The table of 5-tuples against a list of its contents; numbers and generations that wrap.
 
 // clang-format off
 #include <setjmp.h>
@@ -73,7 +73,7 @@ static uint32_t entries_of(const struct tuple_line *l)
 	return (l->slot[0].number != 0) + (!one && l->slot[1].number != 0);
 }
 
-// What was put last is always found, a key once; nothing else comes to light.
+// The last entry put is always found, a key once; no other entry appears.
 static void put_and_find(void **unused)
 {
 	tuples_clear(t);
@@ -93,7 +93,7 @@ static void put_and_find(void **unused)
 	}
 }
 
-// Invalid ones make room before valid ones do.
+// Invalid entries make room before valid ones.
 static void room_is_made_by_the_invalid(void **unused)
 {
 	struct tuple kept = entry(1, 9, 3);
@@ -136,7 +136,7 @@ static void fill(uint32_t n)
 	}
 }
 
-// Keys whose groups are full make room: as many keys as half of the lines are held without one that goes.
+// Keys whose groups are full make room: half as many keys as lines are held without a loss.
 static void full_groups(void **unused)
 {
 	uint64_t evictions = w->flow_evictions;
@@ -147,7 +147,7 @@ static void full_groups(void **unused)
 	assert_int_equal(held(LINES / 2), LINES / 2);
 }
 
-// Gone after the second look without a packet in between; with a lifetime, in any case.
+// Removed at the second look without a packet in between; with a lifetime, in any case.
 static void ageing(void **unused)
 {
 	struct tuple used = entry(1, 9, 3);
@@ -182,7 +182,7 @@ static void occupancy_returns_to_zero(void **unused)
 	assert_int_equal(t->entries, 0);
 }
 
-// Two keys whose packets alternate at one mark.
+// Two keys with one mark whose packets alternate.
 static void one_mark_keeps_nobody_out(void **unused)
 {
 	uint32_t met[2] = {0, 0};
@@ -253,7 +253,7 @@ static void ports_cut_off(void **unused)
 	assert_int_equal(tuple_of_packet(&e, ip, 4, 47, 20, 20), 1); // GRE has none
 }
 
-// Two narrow keys share a line; a wide one takes it alone, and what lies in it is never taken for a narrow key.
+// Two narrow keys share a line; a wide one fills it and never matches as a narrow key.
 static void two_in_a_line(void **unused)
 {
 	uint32_t shared = 0;
@@ -274,7 +274,7 @@ static void two_in_a_line(void **unused)
 	tuples_clear(t);
 }
 
-// What differs in a key's beginning alone, narrow or wide, is another key.
+// Keys that differ only in their beginning, narrow or wide, are different.
 static void beginnings_differ(void **unused)
 {
 	const struct worker *of = w;
@@ -303,7 +303,7 @@ static void beginnings_differ(void **unused)
 #define KEYS 512u // some are in the table
 #define STEPS 200000u
 
-// What the table may say of a key: what was put last, unless room was made or the entry became invalid.
+// Allowed answers for a key: the last value put, unless room was made or the entry became invalid.
 static struct {
 	struct tuple put;
 	uint32_t number; // of its state, when it was put; 0: never, or removed
@@ -335,8 +335,8 @@ static void put_random(uint32_t n, const uint32_t number[8], uint32_t generation
 	model[n].number = e.first.number;
 }
 
-// Nothing that was not put. A copy of an earlier time may come to light, where room was made and became free: never one
-// that leads to a state. Returns 1 when the key leads to one.
+// The table holds only keys that were put. Making room may uncover an older copy, but never one with a state. Returns 1
+// when the key leads to a state.
 static int check_random(uint32_t n, const uint32_t number[8], uint32_t generation)
 {
 	struct tuple key = entry(n, number[n % 8], generation);
@@ -359,8 +359,7 @@ static int check_random(uint32_t n, const uint32_t number[8], uint32_t generatio
 	return valid;
 }
 
-// Puts, look-ups, states that become others, lists that change, ageing: half full, what is valid is nearly always
-// found.
+// Puts, look-ups, new states, changed lists, ageing: at half load valid entries are nearly always found.
 static void random_operations(void **unused)
 {
 	uint32_t number[8], generation = 3, asked = 0, hits = 0;

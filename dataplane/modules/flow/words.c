@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast path leaves traced packets to the full nodes, whose words tell what it does as well.
+// The fast path leaves traced packets to the full nodes, whose words describe it as well.
 #include "core/trace.h"
 #include "flow/finish.h"
 

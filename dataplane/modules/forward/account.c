@@ -45,8 +45,8 @@ static __rte_always_inline int is_green(
 	return likely(p != NULL && p->quick_pass) && meter_is_green(p, meter, time, length, after);
 }
 
-// Green at the state's own meter and at one or two further ones, which are not the same (rule_state_meters()). Returns
-// 0, and has changed nothing, for any other packet. Without a list of them: that took 70 instructions more.
+// Green at the state's own meter and at one or two different further ones (rule_state_meters()). Else returns 0 and
+// changes nothing. A list of them took 70 instructions more.
 static __rte_always_inline int all_green(
 	struct rule_state *s, const struct state_meters *m, uint64_t time, uint32_t length)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Meters, URRs and counters of a packet. The fast path passes one that all of them let pass as it is; the policer nodes
-// ask here where several meters decide. Owner worker.
+// Meters, URRs and counters of a packet. The fast path passes a packet that all of them allow unchanged; the policer
+// nodes ask here where several meters decide. Owner worker.
 #ifndef FORWARD_ACCOUNT_H
 #define FORWARD_ACCOUNT_H
 
@@ -8,14 +8,14 @@
 #include "meter/several.h"
 #include "usage/usage.h"
 
-// A packet with *dscp at all meters of its rule. 1: it passes, and they gave their tokens; *dscp becomes what a colour
-// asks for. 0: nothing has changed but, with `counts`, the count of the meter in common that drops it.
+// Applies all meters of a packet's rule. 1: it passes, tokens are taken; *dscp becomes the colour's. 0: nothing changed
+// except, with `counts`, the drop count of the shared meter.
 int account_meters(const struct rule *r, uint64_t time, uint32_t length, uint8_t *dscp, int counts);
 
-// Of the fast path. Each returns 0, and has changed nothing, where the full nodes decide; else the packet whose IP header
-// is at `ip` has the DSCP that its colour asks for.
+// Of the fast path. Each returns 0 without a change where the full nodes must decide; else the packet whose IP header
+// is at `ip` has its colour's DSCP.
 
-// A packet that is not green, or whose meter is an srTCM or marks green ones.
+// For a packet that is not green, or whose meter is an srTCM or marks green ones.
 int account_closely(struct rule_state *s, uint64_t time, uint32_t length, uint8_t version, uint8_t *ip);
 // A rule with several meters.
 int account_several(const struct worker *w, struct rule_state *s, uint32_t length, uint8_t version, uint8_t *ip);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A packet that is routed: where it may not go, whose it may be, its DSCP and its next hop. For the session nodes,
-// ip-forward, ip-output, the fast path, and devices.
+// Routing of a packet: forbidden destinations, the address's owner, DSCP, next hop. For session nodes, ip-forward,
+// ip-output, the fast path and devices.
 #ifndef FORWARD_ROUTE_H
 #define FORWARD_ROUTE_H
 
@@ -22,9 +22,9 @@ static __rte_always_inline int route_may_send(uint8_t vrf, uint8_t version, cons
 	       (!ip_is_local_exactly(vrf, version, destination) && !instance_guards(n, vrf, version, destination));
 }
 
-// The instance of the VRF, or `index` alone, in which a packet to this address is a UE's; INSTANCE_NONE: it goes by the
-// route. Where pools do not say whose addresses are UEs', the sessions do: else a route to an access side of plain IP
-// would avoid a UE's downlink rules. Networks behind a wireline subscriber are in no pool.
+// The instance of the VRF, or only `index`, in which this address is a UE's; INSTANCE_NONE: it goes by the route. Where
+// pools do not list UE addresses, sessions decide: else a route to a plain IP access side would bypass a UE's downlink
+// rules. Networks behind a wireline subscriber are in no pool.
 static inline uint16_t route_to_ue(
 	const struct instances *n, uint16_t index, uint8_t vrf, uint8_t version, const uint8_t *destination)
 {
@@ -69,8 +69,8 @@ static inline int route_marks(const struct instances *n, const struct action *a)
 	return n->marking || a->dscp != ACTION_NO_DSCP;
 }
 
-// What leaves by an instance without a tunnel (N6, SGi) has the DSCP of its QoS flow: of the QER's QFI, else of the one
-// that came, as in a tunnel. The FAR's Transport Level Marking comes first (TS 29.244 §8.2.12).
+// Packets that leave by an instance without a tunnel (N6, SGi) get their QoS flow's DSCP. The flow is the QER's QFI,
+// else the received one, as in a tunnel. The FAR's Transport Level Marking comes first (TS 29.244 §8.2.12).
 static inline void route_mark(
 	const struct instances *n, const struct action *a, uint8_t came, uint8_t version, uint8_t *ip)
 {
@@ -83,8 +83,8 @@ static inline void route_mark(
 		ip_dscp_set(version, ip, dscp);
 }
 
-// The next hop `index`, of several of equal cost the one of the packet's flow. Returns 1 when it is resolved. `available`
-// bytes of the packet may be read, of `total`.
+// The next hop `index`; of several of equal cost the flow's. Returns 1 when it is resolved. `available` bytes may be
+// read, of `total`.
 static __rte_always_inline int route_hop(
 	uint32_t index, const uint8_t *ip, uint32_t available, uint32_t total, const struct next_hop **hop)
 {

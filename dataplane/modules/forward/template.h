@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Templates: what goes in front of a packet towards a GTP-U peer, from Ethernet to GTP-U, made once of the path and of
-// the next hop to its peer. Each worker has its own, for as long as ip_ways_generation stays.
+// Templates: the headers from Ethernet to GTP-U towards a peer, made once from the path and the next hop. Each worker
+// has its own, valid while ip_ways_generation stays.
 #ifndef FORWARD_TEMPLATE_H
 #define FORWARD_TEMPLATE_H
 
@@ -28,7 +28,7 @@ static inline uint64_t template_made(uint32_t generation, uint16_t path)
 	return (uint64_t)generation << 32 | path | 1u << 16; // no empty template has it
 }
 
-// Makes the template of the path anew. Returns 0 when there is none: no path, or no next hop that is resolved.
+// Renews the path's template. Returns 0 when there is none: no path, or no resolved next hop.
 int template_make(struct template *t, const struct worker *w, uint32_t generation, uint16_t path);
 
 // NULL: there is none. `own`: the worker's. `generation`: of ip_ways_generation, read in this walk before any table.
@@ -40,8 +40,7 @@ static __rte_always_inline const struct template *template_of(
 	return likely(t->made == template_made(generation, path)) || template_make(t, w, generation, path) ? t : NULL;
 }
 
-// The same where the way to the peer has next hops of equal cost: of the one that the user's packet of `length` bytes
-// takes.
+// The same for a peer with next hops of equal cost: the next hop of the user's packet of `length` bytes.
 const struct template *template_of_flow(struct template *own, const struct worker *w, uint32_t generation,
 	uint16_t path, const uint8_t *ip, uint32_t length);
 

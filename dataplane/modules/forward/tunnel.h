@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A user's packet becomes a G-PDU (TS 29.281, TS 38.415), as an action says: in gtpu-encap, the fast path, copies, and
+// Makes a G-PDU of a user's packet (TS 29.281, TS 38.415), by an action: for gtpu-encap, the fast path, copies, and
 // devices.
 #ifndef FORWARD_TUNNEL_H
 #define FORWARD_TUNNEL_H
@@ -20,13 +20,13 @@ struct container {
 	uint8_t pdu_type; // enum api_pdu_type
 };
 
-// `came`: with the packet; API_PDU_NONE: none did. Returns 1: *goes leaves with it; 0: none does, and goes->qfi may be
-// a QFI all the same.
+// `came`: the received container; API_PDU_NONE: none. Returns 1: *goes is sent; 0: none is sent, though goes->qfi may
+// be a QFI.
 static __rte_always_inline int tunnel_container(const struct action *a, struct container came, struct container *goes)
 {
 	uint8_t qfi = a->qfi, type = a->flags >> ACTION_PDU_SHIFT;
 
-	// TS 23.501 §5.7.1.1: the QFI goes along on N3 and N9. Where no QER sets one, it is the one that came.
+	// TS 23.501 §5.7.1.1: the QFI is sent on N3 and N9. Without a QER's QFI it is the received one.
 	if (likely(!(a->flags & ACTION_WITHOUT_CONTAINER))) {
 		qfi = qfi != GTPU_NO_QFI ? qfi : came.qfi;
 		type = came.pdu_type != API_PDU_NONE ? came.pdu_type : type;
@@ -40,8 +40,8 @@ static inline uint8_t tunnel_wire_type(uint8_t pdu_type)
 	return pdu_type == API_PDU_UL ? GTPU_PDU_UL : GTPU_PDU_DL;
 }
 
-// The octet of the container with the QFI: the reflective QoS indicator stands in downlink ones alone (TS 38.415
-// §5.5.2.1, §5.5.2.2).
+// The container's octet with the QFI; only downlink ones have the reflective QoS indicator (TS 38.415 §5.5.2.1,
+// §5.5.2.2).
 static inline uint8_t tunnel_qfi_octet(const struct action *a, struct container c)
 {
 	return (uint8_t)(c.qfi | (a->rqi & (c.pdu_type == API_PDU_DL)) << 6);
@@ -80,8 +80,8 @@ static __rte_always_inline void tunnel_lengths(uint8_t *ip, uint32_t ip_length, 
 	store32(gtpu + 4, teid);
 }
 
-// `class`: DSCP << 2 | ECN; `id`: as worker_identify() gives it. DF is clear: routers on the way may have smaller
-// links, and fragment (TS 29.281 §4.2.2).
+// `class`: DSCP << 2 | ECN; `id`: of worker_identify(). DF is clear: routers with smaller links may fragment (TS 29.281
+// §4.2.2).
 static __rte_always_inline void tunnel_ip4(uint8_t *ip, uint32_t ip4_sum, uint16_t id, uint32_t length, uint8_t class)
 {
 	uint16_t sum, wire_length = rte_cpu_to_be_16((uint16_t)length);
@@ -97,7 +97,7 @@ static __rte_always_inline void tunnel_ip4(uint8_t *ip, uint32_t ip4_sum, uint16
 // covers the packet. The data of an `m` of several segments begins at `ip`.
 void tunnel_ip6(struct rte_mbuf *m, uint8_t *ip, uint32_t length, uint8_t class);
 
-// What is in no template, of the outer headers at `ip`.
+// Fills in the fields of the outer headers at `ip` that no template has.
 static __rte_always_inline void tunnel_finish(struct worker *w, struct rte_mbuf *m, uint8_t *ip, const struct outer *o,
 	const struct action *a, uint32_t length, uint8_t class)
 {
@@ -129,7 +129,7 @@ static __rte_always_inline enum tunnel_result tunnel_encap(
 		return TUNNEL_NO_ROOM;
 	if (unlikely(length > UINT16_MAX))
 		return TUNNEL_TOO_LONG;
-	// RFC 6040 §4.1: the congestion field goes along, the DSCP is the path's or the FAR's.
+	// RFC 6040 §4.1: the congestion field is copied; the DSCP is the path's or the FAR's.
 	uint8_t class = tunnel_class(a, &p->outer, p, c.qfi) | ip_ecn(pkt->ip_version, end);
 	rte_pktmbuf_prepend(m, (uint16_t)header);
 	tunnel_put(end, &p->outer, OUTER_LENGTH_MAX, a, container, c);
@@ -138,7 +138,7 @@ static __rte_always_inline enum tunnel_result tunnel_encap(
 	return TUNNEL_MADE;
 }
 
-// The same of a copy, whose action says all. Returns 0 when it is impossible.
+// The same for a copy, by its action alone. Returns 0 when it is impossible.
 int tunnel_copy(struct worker *w, struct rte_mbuf *m, const struct action *a);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// G-PDUs of every action: what goes in front of a packet, read again.
+// G-PDUs of every action: the headers in front of a packet, read back.
 
 // clang-format off
 #include <setjmp.h>

@@ -22,7 +22,7 @@ DROP_REASON(too_many, "fragment-limit",
 	"more fragments in one vector than a worker makes at a time. A burst of jumbo packets: see the MTU behind")
 
 #define MAX_PIECES 64
-// Of one visit of the node: a stream between two nodes of rte_graph holds 65535 packets, and one more ends the process.
+// Per visit of the node: a stream between two nodes of rte_graph holds 65535 packets, and one more ends the process.
 #define MAX_PIECES_VISIT 8192
 
 enum { ONWARD, TO_ICMP, DROP, EDGES };
@@ -46,7 +46,7 @@ static int strip(struct rte_mbuf *m, struct ip_info *info)
 	return packet_trim(m, info->length);
 }
 
-// What rte_ip_frag leaves to its caller: checksum, identification, and the head of each piece.
+// The work that rte_ip_frag leaves to its caller: checksum, identification, and each piece's head.
 static void finish_piece(struct rte_mbuf *piece, const struct ip_info *info, uint32_t id)
 {
 	struct packet *pkt = packet_of(piece);
@@ -70,8 +70,8 @@ static void finish_piece(struct rte_mbuf *piece, const struct ip_info *info, uin
 	memcpy(p + 10, &sum, 2);
 }
 
-// The packet at m becomes pieces in out[]: the first takes its place in the counters, the others are originated.
-// Returns how many, or 0 with the drop reason in m (m stays).
+// Splits the packet at m into out[]: the first piece replaces it in the counters, the others are originated. Returns
+// how many, or 0 with the drop reason in m (m stays).
 static int split(struct worker *w, struct rte_mbuf *m, const struct ip_info *info, uint32_t mtu, struct rte_mbuf **out)
 {
 	uint32_t id = identification[w->id].next++ * worker_count() + w->id;

@@ -34,7 +34,7 @@ static void model_add(struct whole *w, const uint8_t *p, const struct ip_info *i
 	memcpy(w->p + header + offset, p + data, size);
 }
 
-// The frames that left by `port` are fragments of one packet of at most `mtu` bytes each; gives it whole.
+// The frames sent by `port` are fragments of one packet, at most `mtu` bytes each; returns it whole.
 static void collect(struct whole *w, const char *port, uint32_t count, uint32_t mtu)
 {
 	memset(w, 0, sizeof(*w));
@@ -129,7 +129,7 @@ static void fragment_of_a_fragment(void **state)
 	fixture_balance();
 }
 
-// The outer packet is ours, so it is fragmented whatever the subscriber's DF says.
+// The outer packet is ours, so it is fragmented regardless of the subscriber's DF.
 static void tunnel(void **state)
 {
 	static const char *const ue[] = {NULL, "100.64.0.5", "100.64.0.6"};
@@ -320,8 +320,8 @@ static void time_out(void **state)
 	fixture_balance();
 }
 
-// Row G22: a flood of first fragments from two sources takes each source's part of our 64 buffers and no more;
-// everything else goes on.
+// Row G22: a flood of first fragments from two sources takes each source's part of our 64 buffers and no more; other
+// packets pass.
 static void flood(void **state)
 {
 	uint64_t late = kit_reason("reassembly-timeout");
@@ -347,8 +347,8 @@ static void flood(void **state)
 	fixture_balance();
 }
 
-// Row G22: what counts are buffers, not packets: seven of the nine fragments of each packet, from many sources, hold
-// all of the limit and not seven times as much. A new packet still gets through, for the oldest goes.
+// Row G22: buffers count, not packets. Seven of the nine fragments of each packet, from many sources, hold all of the
+// limit and not seven times as much. A new packet still gets through, because the oldest is removed.
 static void flood_of_many(void **state)
 {
 	struct kit_reasons reasons = kit_reasons();
@@ -377,7 +377,7 @@ static void flood_of_many(void **state)
 	fixture_balance();
 }
 
-// One source at its share pushes out its own fragments and nobody else's.
+// A source at its share pushes out only its own fragments.
 static void share_of_a_source(void **state)
 {
 	uint64_t source = kit_reason("reassembly-source"), full = kit_reason("reassembly-full");
@@ -431,7 +431,7 @@ static void conflicts(void **state)
 		fixture_balance();
 	}
 	assert_int_equal(fixture_outs(), 0);
-	fixture_wait(1.2); // what came after the conflict waits in vain
+	fixture_wait(1.2); // fragments after the conflict wait in vain
 	assert_int_equal(waiting(), 0);
 	assert_in_range(kit_reason("reassembly-overlap") - before, 2 * (2 + 3), 2 * (2 + 3 + 9));
 	fixture_balance();
@@ -467,8 +467,8 @@ static void malformed(void **state)
 	fixture_balance();
 }
 
-// Random packets, cut at random, in random order, with losses, repetitions and damage: what is answered is right, and
-// the counters add up after every frame.
+// Random packets, cut at random, in random order, with losses, repetitions and damage: answers are correct, and the
+// counters add up after every frame.
 static void random_fragments(void **state)
 {
 	static struct fixture_frame frame[64];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a card found of the UDP checksum of a fragment says nothing of the packet that the fragments make.
+// A card's verdict on a fragment's UDP checksum does not hold for the reassembled packet.
 #include "core/node.h"
 #include "gtpu/tunnel_fixture.h"
 
-// A card that says so of all that comes in.
+// A card that reports good checksums for every frame.
 static uint16_t find_good(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	for (uint16_t i = 0; i < n; i++)

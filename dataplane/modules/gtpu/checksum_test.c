@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// UDP checksums around tunnels, header checksums in them: what is taken and what is dropped by each engine setting,
-// before and after the flow was learnt. Settings hold for a process: one each.
+// UDP checksums around tunnels and header checksums in them: accepted and dropped packets by engine setting, before and
+// after the flow was learnt. Settings hold for a process: one each.
 #include "core/node.h"
 #include "gtpu/tunnel_fixture.h"
 #include "path/udp_sum.h"
@@ -56,7 +56,7 @@ static int is_taken(const struct tunnel_case *c, enum field field)
 	return field != WRONG;
 }
 
-// Sends it four times, and says whether all left, else that all were dropped for `reason`.
+// Sends it four times; 1 when all left, 0 when all were dropped for `reason`.
 static int passes(const struct tunnel_case *c, const struct frame *f, const char *reason)
 {
 	uint64_t before = kit_reason(reason);
@@ -102,7 +102,7 @@ static void around_tunnels(void **state)
 			}
 }
 
-// Whatever the setting: the header checksum of the packet in the tunnel (RFC 1812 §5.2.2).
+// For every setting: the header checksum of the packet in the tunnel (RFC 1812 §5.2.2).
 static void in_tunnels(void **state)
 {
 	static struct frame f;

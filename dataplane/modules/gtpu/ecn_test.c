@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Explicit congestion notification where tunnels begin and end (RFC 6040, normal mode): mobile and wireline, each way,
-// the short one of plain G-PDUs and the long one.
+// Explicit congestion notification at both ends of tunnels (RFC 6040, normal mode): mobile and wireline, each
+// direction, on the fast path and through the full nodes.
 #include "gtpu/tunnel_fixture.h"
 
 enum { NOT_ECT, ECT1, ECT0, CE, DROPPED };
 
-// RFC 6040 §4.2, figure 4: by what the outer and the inner header say.
+// RFC 6040 §4.2, figure 4: by outer and inner ECN.
 static const uint8_t leaves[4][4] = {
 	[NOT_ECT] = {[NOT_ECT] = NOT_ECT, [ECT0] = ECT0, [ECT1] = ECT1, [CE] = CE},
 	[ECT0] = {[NOT_ECT] = NOT_ECT, [ECT0] = ECT0, [ECT1] = ECT1, [CE] = CE},
@@ -47,7 +47,7 @@ static const char *out_of(const struct tunnel_case *c)
 	return c->mobile ? "internet" : "homes";
 }
 
-// What leaves, but for its traffic class, is what leaves without any ECN.
+// The output equals that without ECN, except for its traffic class.
 static void one_pair(const struct tunnel_case *c, int family, int padded, uint8_t outer, uint8_t inner)
 {
 	static struct frame f;
@@ -94,7 +94,7 @@ static void out_of_tunnels(void **state)
 					pair & 3);
 }
 
-// A vector of marks, among which none is overtaken: what the fast path changes stays on it.
+// A vector of marks keeps its order: packets that the fast path changes stay on it.
 static void marks_in_a_vector(void **state)
 {
 	static struct frame f;
@@ -114,7 +114,7 @@ static void marks_in_a_vector(void **state)
 		assert_int_equal(class_of(kit_frame("internet", i)->bytes + 14), i % 3 == 0 ? CE : ECT0);
 }
 
-// The outer header gets the inner one's ECN, beside the DSCP of the path or of the FAR (transport level marking).
+// The outer header gets the inner ECN and the DSCP of the path or FAR (transport level marking).
 static void into_tunnels(void **state)
 {
 	static struct frame f;

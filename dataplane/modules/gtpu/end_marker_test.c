@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// End Markers of one transaction that moves more tunnels than may wait: what waits leaves in time, the rest is counted.
+// End Markers of a transaction that moves more tunnels than may wait: waiting ones leave in time, the rest is counted.
 #include "core/control.h"
 #include "gtpu/gtpu.h"
 #include "rule/rule.h"

@@ -44,7 +44,7 @@ enum { EDGE_OUTPUT, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 static uint16_t resume; // of packets handed over to this node
 static uint16_t output; // edge of handover-rx that leads to ip-output
 
-// Of peers, and of all others, whose floods take nothing of what peers are answered. Each its worker's.
+// Separate limits for peers and for all others: floods do not use up the peers' answers. Each is its worker's.
 enum { STRANGER, PEER, SENDERS };
 static struct {
 	struct limiter error[SENDERS][API_MAX_WORKERS], echo[SENDERS][API_MAX_WORKERS];
@@ -98,8 +98,8 @@ static int wrap(struct rte_mbuf *m, const struct ends *e, uint32_t length, uint1
 	return 0;
 }
 
-// What is wrong with a packet is told to its sender in a packet of ours, within the limit of such messages (rows G14,
-// G17). The destination port is 2152 (TS 29.281 §4.4.2.3 ff.). Returns 1 when it was sent.
+// Reports a fault to the packet's sender, within the limit of such messages (rows G14, G17). The destination port is
+// 2152 (TS 29.281 §4.4.2.3 ff.). Returns 1 when it was sent.
 static int tell_peer(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf *m,
 	const struct ends *e, const uint8_t *message, unsigned length)
 {
@@ -158,7 +158,7 @@ static rte_edge_t unknown_tunnel(struct rte_graph *graph, struct rte_node *node,
 	return packet_leave(m, &drop_teid, EDGE_DROP);
 }
 
-// Answered in place, whatever IEs it has (row G18). To the port it came from (TS 29.281 §4.4.2.2).
+// Answered in place, with any IEs (row G18), to the source port (TS 29.281 §4.4.2.2).
 static rte_edge_t echo_request(struct worker *w, struct rte_mbuf *m)
 {
 	const struct tunnel_view *t = tunnel_view_of(m);
@@ -204,8 +204,8 @@ static int error_ies(struct rte_mbuf *m, struct gtpu_ies *ies)
 	       ies->has_teid && ies->family != 0;
 }
 
-// TS 29.281 §7.3.1: the header's TEID is 0; the tunnel's and the address that it was sent to are in IEs. Both the
-// sender and that address are peers of ours (row G17); whose tunnel it is, the control plane knows.
+// TS 29.281 §7.3.1: the header's TEID is 0; IEs have the tunnel's TEID and the address that it was sent to. Sender and
+// address must be peers of ours (row G17). The control plane finds the session.
 static rte_edge_t error_indication(struct worker *w, struct rte_mbuf *m)
 {
 	struct gtpu_ies ies;
@@ -228,7 +228,7 @@ static int passes_on(const struct rule *r)
 	return r->outer == API_OUTER_GTPU && !r->no_relay && (r->flags & (RULE_FORWARD | RULE_UPLINK)) == RULE_FORWARD;
 }
 
-// 1 when the tunnel behind rule r has had its End Marker: PDRs of one F-TEID mostly share a FAR.
+// 1 when the tunnel of rule r has had its End Marker: PDRs of one F-TEID mostly share a FAR.
 static int ended_already(const struct rule *first, const struct rule *r)
 {
 	for (const struct rule *o = first; o != r; o = &session_pools.rule[session_pools.match[rule_index(o)].next])

@@ -15,8 +15,8 @@ DROP_REASON(drop_long, "gtpu-too-long",
 
 enum { EDGE_OUTPUT, EDGE_DROP, EDGE_COUNT };
 
-// From tunnel to tunnel, with more in the header that came than a QFI (SGW-U, UPF on N9, indirect forwarding at a
-// handover): TS 29.244 §8.2.64 and §8.2.56, notes 1. That header still lies in front of the packet.
+// From tunnel to tunnel, with more in the received header than a QFI (SGW-U, UPF on N9, indirect forwarding at a
+// handover): TS 29.244 §8.2.64 and §8.2.56, notes 1. That header is still in front of the packet.
 static __rte_noinline enum tunnel_result relay(
 	struct worker *w, struct rte_mbuf *m, const struct path *p, const struct action *a, struct container c)
 {

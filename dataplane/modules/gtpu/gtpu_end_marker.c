@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // End Markers that we send when a FAR moves to another tunnel (TS 29.281 §7.3.2, TS 23.501 §5.8.2.5.2).
 //
-// A transaction may move more tunnels than a worker's inbox holds: what finds it more than half full waits here. They
-// leave on the worker of the session, whose last packets on the old tunnel went out before the grace period ended.
+// A transaction may move more tunnels than a worker's inbox holds: End Markers wait here while it is more than half
+// full. They leave on the session's worker, whose last packets on the old tunnel left before the grace period ended.
 #include "core/control.h"
 #include "core/node.h"
 #include "forward/tunnel.h"

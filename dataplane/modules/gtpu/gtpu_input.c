@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// gtpu-input: UDP port 2152 of one of our tunnel endpoints. Checks UDP, GTP-U with its extension headers, and the inner
-// IP header; a G-PDU goes on with l3 at its inner header: to session-tunnel when the endpoint is a network instance's,
-// else to the firewall of wireline sessions. Other messages go to gtpu-control.
+// gtpu-input: UDP port 2152 of our tunnel endpoints. Checks UDP, GTP-U with its extension headers, and the inner IP
+// header. A G-PDU leaves with l3 at its inner header: to session-tunnel if the endpoint is a network instance's, else
+// to the firewall of wireline sessions. Other messages go to gtpu-control.
 #include "core/node.h"
 #include "instance/instance.h"
 #include "path/local.h"
@@ -45,7 +45,7 @@ DROP_REASON(drop_martian, "gtpu-inner-martian",
 
 enum { EDGE_DOWNLINK, EDGE_TUNNEL, EDGE_CONTROL, EDGE_DROP, EDGE_COUNT };
 
-// The last endpoint that was looked up; traffic of a vector mostly goes to one.
+// The last endpoint looked up; most packets of a vector share it.
 struct last {
 	uint32_t interface;
 	uint16_t local, instance;
@@ -68,8 +68,7 @@ static uint16_t find_endpoint(struct last *last, uint8_t version, const uint8_t 
 	return last->local;
 }
 
-// Leaves what the header said for the nodes behind. `at`: offset of the GTP-U header; the packet's l3 is still the
-// outer one.
+// Stores the header's fields for later nodes. `at`: offset of the GTP-U header; the packet's l3 is still the outer one.
 static inline void gtpu_arrived(struct rte_mbuf *m, const struct gtpu_info *gtpu, uint8_t outer_version,
 	uint16_t outer_l3, uint16_t at, uint16_t local)
 {
@@ -99,9 +98,9 @@ enum gtpu_inner {
 	GTPU_INNER_ECN,
 };
 
-// Checks the inner IP packet at offset `at`, which fills the `total` bytes of the tunnel packet's rest, and moves the
-// metadata to it. `ecn` is the outer header's, of which the inner one keeps a congestion mark (RFC 6040 §4.2). Nothing
-// is written unless it is GTPU_INNER_OK.
+// Checks the inner IP packet at offset `at`, which must fill the rest of `total` bytes, and moves the metadata to it.
+// `ecn` is the outer header's; a congestion mark is copied to the inner one (RFC 6040 §4.2). Writes nothing unless
+// GTPU_INNER_OK.
 static inline enum gtpu_inner gtpu_inner_enter(struct rte_mbuf *m, uint32_t at, uint32_t total, uint8_t ecn, int mobile)
 {
 	struct packet *pkt = packet_of(m);
@@ -177,8 +176,8 @@ static rte_edge_t gtpu_input_packet(struct rte_mbuf *m, struct last *last)
 	enum gtpu_status status = gtpu_parse(udp + 8, rte_pktmbuf_data_len(m) - at, length - 8, &gtpu);
 	if (unlikely(status != GTPU_OK && status != GTPU_REQUIRED))
 		return malformed(m, status);
-	// An extension header is unknown that must be understood, by an end point at least; whether the packet of a
-	// network instance goes on into another tunnel, its session says.
+	// An extension header is unknown that must be understood, at least by an end point. The session of a network
+	// instance's packet decides whether it enters another tunnel.
 	int mobile = last->instance != INSTANCE_NONE;
 	if (unlikely(
 		    status == GTPU_REQUIRED || ((gtpu.more & GTPU_ENDPOINT) && (gtpu.message != GTPU_GPDU || !mobile))))

@@ -62,7 +62,7 @@ static void end_marker_when_asked(void **state)
 	kit_pdr_qer(&k->pdr[1], 1);
 	put("s1", k);
 	kit_clear();
-	k->far[1].teid = 0x999; // moves, and nobody asks for an End Marker
+	k->far[1].teid = 0x999; // moves, without a request for an End Marker
 	put("s1", k);
 	kit_run();
 	assert_int_equal(all_out(), 0);
@@ -136,7 +136,7 @@ static void end_marker_of_a_stranger(void **state)
 	commit();
 }
 
-// Rows G14, G18: who is no peer of ours takes nothing of what peers are answered.
+// Rows G14, G18: strangers do not use up the peers' answers.
 static void floods_of_strangers(void **state)
 {
 	static const uint8_t echo[] = {0x32, 1, 0, 4, 0, 0, 0, 0, 0, 1, 0, 0};
@@ -155,7 +155,7 @@ static void floods_of_strangers(void **state)
 	assert_int_equal(kit_count("ran"), 1);
 	send_frame("ran", uplink_of(&f, UE4, FAR4, 0x909, 0xff));
 	assert_int_equal(kit_count("ran"), 1);
-	kit_advance(5000000); // what waits for the stranger's MAC address goes
+	kit_advance(5000000); // packets that wait for the stranger's MAC address are dropped
 }
 
 static void error_indications(void **state)
@@ -292,7 +292,7 @@ static void many_paths(void **state)
 		kit_put(API_PATH, name, &p, sizeof(p));
 	}
 	commit();
-	// The last one is known by its name and by its ends.
+	// The last one is found by its name and by its ends.
 	struct kit_mobile *k = upf_session(1);
 	snprintf(k->far[1].path, API_NAME, "n4.%08x", GTPU_TEST_PATHS - 1);
 	put("s1", k);
@@ -314,7 +314,7 @@ static void many_paths(void **state)
 
 // Every message, for an independent decoder.
 
-// Appends what left by the port to the capture that GTPU_PEER_PCAP names (test/golden/gtpu_messages_test.sh).
+// Appends the port's output to the capture named by GTPU_PEER_PCAP (test/golden/gtpu_messages_test.sh).
 static uint32_t record(FILE *file, const char *port)
 {
 	uint32_t count = kit_count(port);

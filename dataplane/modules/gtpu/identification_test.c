@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The identification of outer IPv4 headers (RFC 6864 §4.3): which routers may fragment, so that receivers put together
-// what belongs together (RFC 4963). Three workers, two peers, the fast path and the full nodes.
+// The identification of outer IPv4 headers (RFC 6864 §4.3), so that receivers reassemble the right fragments (RFC
+// 4963). Three workers, two peers, the fast path and the full nodes.
 #include "core/worker.h"
 #include "session/mobile_fixture.h"
 

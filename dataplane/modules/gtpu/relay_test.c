@@ -16,13 +16,13 @@ static int setup(void **state)
 	return 0;
 }
 
-// What stands between the first 8 bytes of a GTP-U header and the packet.
+// Bytes between the first 8 of a GTP-U header and the packet.
 struct options {
 	uint8_t flags, length;
 	uint8_t bytes[28];
 };
 
-// A G-PDU with these options around a packet of the UE's, in by "ran" or "peers", or out of it.
+// A G-PDU with these options around a UE's packet, received or sent by "ran" or "peers".
 static struct frame *gpdu(struct frame *f, const struct options *o, const char *port, uint32_t teid, int in, int six)
 {
 	static const char *const ends[2][2][2] = {{{"10.1.0.2", "10.1.0.1"}, {"fd00:1::2", "fd00:1::1"}},
@@ -123,7 +123,7 @@ static void one_row(unsigned i, const char *path, int padded)
 	struct options out = rows[i].out;
 
 	if (!back && out.length > 4 && out.bytes[3] == 0x85 && (rows[i].removal == 2 || rows[i].in.bytes[3] != 0x85))
-		out.bytes[5] |= 0x10, out.bytes[6] &= 63; // one that is made is of its direction
+		out.bytes[5] |= 0x10, out.bytes[6] &= 63; // a new container has the direction of its packet
 	put("s", k);
 	gpdu(&f, &rows[i].in, "ran", 0x700, 1, 0);
 	if (padded)
@@ -194,8 +194,8 @@ static void long_ones_wait(void **state)
 	gone("s");
 }
 
-// Nobody passes on what every receiver must understand; an end point understands none of what radio nodes tell each
-// other.
+// Unknown extensions that every receiver must understand are not relayed; an end point understands none of the radio
+// nodes' own.
 static void not_understood(void **state)
 {
 	static const uint8_t every[] = {0xc1, 0xc2, 0xff}, end_points[] = {0x81, 0x82, 0x83, 0x84, 0xa0, 0xc0, 0xc1},
@@ -242,8 +242,8 @@ static void not_understood(void **state)
 
 // Into tunnels of other interfaces.
 
-// PDU Session Containers are for N3 and N9 (TS 29.281 §5.2.2.7). A tunnel to the CP function or to the SGi-LAN is none
-// of radio and core nodes: what they tell each other ends here as well.
+// PDU Session Containers are for N3 and N9 (TS 29.281 §5.2.2.7). Tunnels to the CP function or the SGi-LAN do not
+// connect radio and core nodes: the extensions between those end here as well.
 static void other_interfaces(void **state)
 {
 	static const struct {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes that this program inserts, by a registration each and no edit of a neighbour: on an arc that plain G-PDUs
-// leave out on the fast path, and between session and encapsulation, before and after the policer. All packets pass
-// them, and go on as before.
+// Nodes that this program inserts by a registration each, without changes to their neighbours. One stands on an arc
+// that plain G-PDUs skip on the fast path. Others stand between session and encapsulation, before and after the
+// policer. All packets pass them, and go on as before.
 #include "gtpu/tunnel_fixture.h"
 #include "rule/view.h"
 
@@ -9,7 +9,7 @@ enum { GTPU, BEFORE, FIRST, SECOND, OUTPUT, STAGES };
 
 static struct {
 	uint32_t packets[STAGES];
-	int order; // packets that came to a stage before the one that it stands behind
+	int order; // packets that reached a stage before the stage in front of it
 } passed;
 
 static void count(int stage, uint16_t n)
@@ -84,7 +84,7 @@ static void all_packets_pass(void **state)
 	for (uint32_t i = 0; i < 4; i++) { // a second vector of each would take the fast path of its session (flow/)
 		memset(&passed, 0, sizeof(passed));
 		kit_clear();
-		gpdu(&f, &cases[i & 1], 4, 9, 1, 40); // plain: without the stage no packet of it comes to gtpu-input
+		gpdu(&f, &cases[i & 1], 4, 9, 1, 40); // plain: without the stage none reaches gtpu-input
 		for (int k = 0; k < 64; k++)
 			assert_int_equal(kit_send("ran", f.at, f.length), 0);
 		kit_run();
@@ -95,7 +95,7 @@ static void all_packets_pass(void **state)
 	}
 }
 
-// The graph that `show` tells is the one that was assembled.
+// `show` lists the graph that was assembled.
 static void edges_lead_by_the_stages(void **state)
 {
 	static const char *const way[] = {"test-before", "policer-uplink", "mss-uplink", "test-b", "test-a"};
@@ -120,7 +120,7 @@ static void edges_lead_by_the_stages(void **state)
 		assert_int_equal(off[k], 1);
 }
 
-// A stage that does not say what it wants, wants all packets.
+// A stage without a wish wants all packets.
 static struct arc_bypass bypass[] = {
 	{.arc = {"downlink", "uplink"}}, {.arc = {"input-gtpu"}}, {.arc = {"downlink", "lookup-tunnel"}}};
 

@@ -25,7 +25,7 @@ static const struct tunnel_case cases[] = {
 	{"wireline over IPv6, VLAN", "fd00:4::1", "fd00:4::2", 0x304, 7, 0},
 };
 
-// One that is there, with these flags.
+// An existing interface, with these flags.
 static inline void set_interface_flags(const char *name, uint32_t flags)
 {
 	uint32_t length;
@@ -52,7 +52,7 @@ static inline void put_interface(const char *name, const char *port, uint16_t vl
 	kit_put(API_INTERFACE, name, &i, sizeof(i));
 }
 
-// Frames for other MAC addresses come in as well, and long ones. Its own address is 02:00:00:00:99:04.
+// Also accepts frames for other MAC addresses, and long ones. Its own address is 02:00:00:00:99:04.
 static inline void put_loose_port(void)
 {
 	struct api_port p = {.role = API_ROLE_CORE, .mtu = 9000, .promiscuous = 1};
@@ -156,7 +156,7 @@ static inline struct frame *gpdu(
 	return f;
 }
 
-// An IP packet that core-input looks at in vain, and that ip-input drops.
+// An IP packet that core-input does not match, and that ip-input drops.
 static inline struct frame *stray(struct frame *f)
 {
 	ip_packet(f, "198.51.100.1", "10.1.0.1", 40);
@@ -175,7 +175,7 @@ static inline void send_strays(void)
 		assert_int_equal(kit_send("ran", f.at, f.length), 0);
 }
 
-// Lets go what waits for a neighbour or for fragments, and gives limits of rate their tokens back.
+// Releases packets that wait for neighbours or fragments, and refills rate limits.
 static inline void settle_fixture(void)
 {
 	for (int i = 0; i < 12; i++)

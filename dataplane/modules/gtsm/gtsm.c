@@ -129,7 +129,7 @@ static void unlink_guard(const struct guard *g)
 	*at = g->next;
 }
 
-// One that is there stays, with what it counted.
+// An existing guard stays, with its counts.
 static void commit(struct object_change *c)
 {
 	const struct api_gtsm *want = c->body;

@@ -99,7 +99,7 @@ static void the_rest_is_left_alone(void **state)
 	take_gtsm("north");
 }
 
-// A guard that changes keeps its counts; one that is taken away drops nothing, nor does another's after it.
+// A changed guard keeps its counts; a removed one drops nothing, nor does another's after it.
 static void changes(void **state)
 {
 	struct kit_reasons before;

@@ -218,8 +218,8 @@ static uint32_t came_from(uint16_t s, uint16_t c)
 	return n;
 }
 
-// Rows B2, B17: 2,000 PADIs a second from random MAC addresses on one line. Its share comes up; PADIs of other lines,
-// and what subscribers of the same line say, all do.
+// Rows B2, B17: 2,000 PADIs a second from random MAC addresses on one line. Its share is punted; so are all PADIs of
+// other lines and all packets of the line's subscribers.
 static void one_line_starves_nobody(void **state)
 {
 	static const uint8_t echo[] = {9, 1, 0, 8, 1, 2, 3, 4};
@@ -259,8 +259,8 @@ static void one_line_starves_nobody(void **state)
 
 #define QUIET 4u
 
-// 100 lines with all that their buckets give are more than their S-tag's, and leave a quiet line what it needs, unless
-// it has the bucket of one of them: one in forty has.
+// 100 lines that use up their buckets exceed their S-tag's. A quiet line still gets its packets, unless it shares a
+// flooding line's bucket: one in forty does.
 static void many_lines_starve_nobody(void **state)
 {
 	uint64_t limited = kit_reason("punt-s-tag-limit");
@@ -317,8 +317,8 @@ static void put_option82(struct frame *f, const uint8_t *from, uint16_t c, uint8
 	put_tags(f, broadcast, from, ETH_TYPE_IP4, 100, c);
 }
 
-// A line is one subscriber's, or it has no limit of its own: 500 homes behind one pair of tags that all come at once,
-// and a second later the rest, are served. Where a VLAN is one subscriber's, the line's share comes up.
+// A line is one subscriber's, or it has no limit of its own. 500 homes behind one pair of tags come at once, and the
+// rest a second later; all are served. Where a VLAN is one subscriber's, its line limit applies.
 static void many_homes_behind_two_tags(void **state)
 {
 	static struct frame f;
@@ -351,8 +351,8 @@ static void many_homes_behind_two_tags(void **state)
 	}
 }
 
-// Behind one pair of tags of many, a flood of MAC addresses has three quarters of its S-tag's share: other lines have
-// theirs, and where the access node says the circuit, so have its neighbours on the same tags.
+// A flood of MAC addresses behind one shared pair of tags gets three quarters of its S-tag's share. Other lines keep
+// theirs; so do neighbours on the same tags if the access node names the circuit.
 static void floods_among_many(void **state)
 {
 	for (int circuits = 0; circuits < 2; circuits++) {
@@ -416,7 +416,7 @@ struct flood {
 	uint32_t most; // that come up at once
 };
 
-// Each level by itself: as many as its bucket holds come up at one moment.
+// Each level by itself: at one moment as many are punted as its bucket holds.
 static void each_level_is_limited(void **state)
 {
 	static const struct flood row[] = {
@@ -502,7 +502,7 @@ static void say(uint8_t code, uint16_t ethertype, uint16_t id)
 	kit_run();
 }
 
-// Between PADS and SESSION object PPP frames come up from the very subscriber, row B4 holds for all others.
+// Between PADS and SESSION object only that subscriber's PPP frames are punted; row B4 holds for all others.
 static void sessions_begin_with_pads(void **state)
 {
 	static const uint8_t other[6] = {2, 0, 0, 0, 9, 8};
@@ -650,7 +650,7 @@ static void answers_go_down(void **state)
 	}
 }
 
-// Frames that would find no room in the inbox wait in their connection, and nobody else's messages do.
+// Frames wait in their connection while the inbox is full; no other messages wait.
 static void room_is_waited_for(void **state)
 {
 	const uint8_t pado[] = {0x11, PPPOE_PADO, 0, 0, 0, 4, 1, 1, 0, 0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What subscribers say to control protocols goes up the channel (core/channel.h), with where they are attached.
+// Subscribers' control packets go up the channel (core/channel.h), with their attachment.
 #include "core/channel.h"
 #include "core/control.h"
 #include "core/port.h"
@@ -22,7 +22,7 @@ DROP_REASON(drop_full, "channel-full",
 DROP_REASON(drop_long, "channel-too-long",
 	"a subscriber's frame for the control plane is longer than it takes. Capture it: more than 9,216 octets")
 
-// Octets behind the EtherType: what PPPoE's own length says, else all. IP packets were trimmed by access-input.
+// Octets behind the EtherType: by PPPoE's own length, else all. access-input has trimmed IP packets.
 static uint32_t octets_of(const struct rte_mbuf *m, const struct endpoint_view *e, uint32_t offset)
 {
 	uint32_t all = rte_pktmbuf_pkt_len(m) - offset;
@@ -42,7 +42,7 @@ static uint64_t seid_of(uint16_t port, const struct endpoint_view *e, const uint
 	return r != NULL && session_identity(r->session, name, &seid) ? seid : 0;
 }
 
-// What goes up, by its reason: enum api_frame_reason is the index.
+// Kinds of frames, by reason: enum api_frame_reason is the index.
 static struct kind {
 	const struct reason *reason;
 	uint64_t frames, full, refused;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CLONE objects: which interfaces have a device of the kernel's, and keeping those devices open. A device that cannot
-// be had is tried again every second: its namespace may not be there yet, and no packet waits for it.
+// CLONE objects: opens the kernel devices of interfaces and keeps them open. A failed device is retried every second:
+// its namespace may not exist yet, and no packet waits for it.
 #include "core/control.h"
 #include "core/object.h"
 #include "core/port.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cloned interfaces: a network device of the kernel (TAP) for an interface of a core port. What no node serves goes
-// up to it, and what the kernel sends comes down and leaves by the interface.
+// Cloned interfaces: a kernel device (TAP) for an interface of a core port. It gets the packets that no node serves;
+// its packets leave by the interface.
 //
 // Everything belongs to the control thread but clone_interfaces, which it writes and workers read, a byte each.
 #ifndef HOST_CLONE_H
@@ -20,8 +20,8 @@ static inline int clone_exists(uint32_t interface)
 
 enum clone_result { CLONE_NONE, CLONE_TAKEN, CLONE_REFUSED };
 
-// Control thread: gives a copy of a punted packet to the clone of the interface that it came in on. packet.l3 is right
-// behind its Ethernet header and tags.
+// Control thread: gives a copy of a punted packet to the clone of its received interface. packet.l3 is right behind its
+// Ethernet header and tags.
 enum clone_result clone_up(const struct rte_mbuf *m);
 
 #endif

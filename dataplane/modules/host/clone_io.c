@@ -59,7 +59,7 @@ enum clone_result clone_up(const struct rte_mbuf *m)
 	struct clone *c = clone_of(pkt->interface);
 	const struct interface *i = c != NULL ? interface_get(pkt->interface) : NULL;
 
-	// Not what went from us to ourselves: it never was on the link.
+	// Except our packets to ourselves, which were never on the link.
 	if (i == NULL || i->port != pkt->port_in || pkt->l3 < ETH_HEADER || pkt->l3 > rte_pktmbuf_data_len(m))
 		return CLONE_NONE;
 	if (c->tap.fd < 0 || write_frame(c->tap.fd, m, pkt) != 0) {
@@ -75,7 +75,7 @@ static void up(struct rte_mbuf *m)
 	if (clone_up(m) == CLONE_REFUSED)
 		control_drop(m, &drop_refused);
 	else
-		rte_pktmbuf_free(m); // taken, or nobody's: it counts as punted
+		rte_pktmbuf_free(m); // consumed, or without receiver: counts as punted
 }
 
 struct rte_mbuf *host_packet(const uint8_t *frame, uint32_t length)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clones: what goes up to the kernel's device, what comes down, and what is refused. A pair of sockets stands for the
-// TAP.
+// Clones: frames up to the kernel's device, frames down, refused frames. A pair of sockets replaces the TAP.
 #include "core/engine.h"
 #include "host/clone_table.h"
 #include "host/host.h"
@@ -100,7 +99,7 @@ static void routing_protocols_go_up(void **state)
 	router_receive("north", &f);
 	assert_int_equal(kernel_gets(), f.length);
 	assert_int_equal(kit_reason("routing"), routing + 3);
-	// Groups beyond the link are nobody's.
+	// Groups beyond the link have no receiver.
 	group_frame(&f, 0, group_mac, 0x0800);
 	protocol(&f, "239.1.1.1", 17);
 	router_receive("north", &f);
@@ -173,7 +172,7 @@ static void host_packets_go_up(void **state)
 	router_receive("north", &f);
 	assert_int_equal(kernel_gets(), f.length);
 	assert_memory_equal(got, f.bytes, f.length);
-	// Also those to addresses of other interfaces; not those that come in elsewhere.
+	// Also those to addresses of other interfaces; not those received elsewhere.
 	router_ethernet(&f, "south", peer_south, 0, 0, 0x0800);
 	router_udp(&f, "10.2.0.5", "10.1.0.1", 64, 20);
 	router_receive("south", &f);
@@ -206,7 +205,7 @@ static void arp(struct router_frame *f, uint16_t operation, const char *sender, 
 	router_append(f, p, sizeof(p));
 }
 
-// The kernel gets the answers to its own questions; questions to us have one answer, ours.
+// The kernel gets the answers to its questions; questions to us are answered once, by us.
 static void arp_goes_up(void **state)
 {
 	uint64_t unsolicited = kit_reason("arp-unsolicited");
@@ -343,7 +342,7 @@ static void interfaces_go_down(void **state)
 	before = kit_reasons();
 	router_receive("south", &f);
 	kit_only_rose(&before, "interface-down", 1);
-	// A route may come and go meanwhile, and lead elsewhere and back.
+	// A route may change meanwhile, lead elsewhere and back.
 	routes_by_a_down_interface();
 	i.flags = 0;
 	kit_begin();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host path's reasons, and the checks that stand before it.
+// The host path's reasons, and the checks before it.
 #include "host/host.h"
 #include "wire/bytes.h"
 #include "wire/ip.h"

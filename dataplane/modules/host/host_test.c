@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes to the host path, and what is dropped before it.
+// Packets for the host path, and packets dropped before it.
 #include "core/engine.h"
 #include "host/host.h"
 #include "ip/router_test.h"

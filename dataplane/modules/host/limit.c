@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits on what access ports have for the control plane: for each reason, of a subscriber, of its line, of its
-// S-tag, of its port.
+// Limits on access ports' packets for the control plane: per reason, for a subscriber, its line, its S-tag and its
+// port.
 //
-// A packet takes from all of its buckets, or, when one is empty, from the line's and S-tag's that are narrower: so
-// these say what a line would like to have. Who has used more than half of one leaves the last quarter of wider ones
-// to those who have not: one line or many spend what is theirs, and leave a good one its way. A subscriber's bucket
-// is asked last, so a flood costs no cold line of memory, and what finds it empty takes nothing. Known subscribers
-// have buckets of their own at each level, which strangers cannot empty. A level's buckets are a table without keys,
-// and those of one place are shared; a port has its own.
+// A packet takes from all its buckets (subscriber, line, S-tag, port). If one is empty, it takes only from the narrower
+// ones of line and S-tag, which so measure a line's demand. A line that has used more than half of a bucket may not use
+// the last quarter of wider ones. Flooding lines thus spend their own share and leave room for good ones. A
+// subscriber's bucket comes last: a flood touches no cold line of memory, and a packet that finds it empty takes
+// nothing. Known subscribers have separate buckets at each level, which strangers cannot empty. A level's buckets are a
+// table without keys, shared by lines with the same place; a port has its own.
 //
-// A line is what one subscriber has (lines.c): a VLAN, or a circuit that a trusted access node names. Behind other
-// pairs of tags are many: nothing is over their limit, but who has used more than half of it leaves its part of the
-// S-tag's to others. Where nothing tells lines apart, the S-tag's bucket is the next wider one, without tags the
-// port's.
+// A line is one subscriber's (lines.c): a VLAN, or a circuit named by a trusted access node. Other pairs of tags have
+// many subscribers: they have no limit of their own, but above half of it they leave the S-tag's last quarter to
+// others. Where lines are not distinguished, the S-tag's bucket is the next wider one; without tags, the port's.
 #include "host/limit.h"
 #include "core/control.h"
 #include "core/object.h"
@@ -63,7 +62,6 @@ static const struct {
 	[LIMIT_PORT] = {&drop_port, offsetof(struct api_engine, punt_port_rate), API_PUNT_PORT, 10},
 };
 
-// Token buckets (clock/clock.h).
 static struct {
 	uint64_t cost[LIMIT_LEVELS], depth[LIMIT_LEVELS]; // ticks; written by the control thread, words of their own
 	uint32_t mask[LIMIT_LEVELS];
@@ -72,7 +70,7 @@ static struct {
 
 struct line {
 	uint64_t circuit; // 0: none is known
-	uint8_t is_there, is_one; // nothing tells lines apart; a subscriber's
+	uint8_t is_there, is_one; // lines are not distinguished; a subscriber's
 };
 
 static uint64_t circuit_of(struct rte_mbuf *m)
@@ -136,7 +134,7 @@ static int applies(const struct endpoint_view *e, const struct line *l, int i)
 	return i == LIMIT_LINE ? l->is_there : i == LIMIT_S_TAG ? e->s_tag != 0 : 1;
 }
 
-// Adds what a packet takes of each bucket from `first` on, before `end`. NULL: the level does not apply.
+// Adds a packet's cost to each bucket from `first` to before `end`. NULL: the level does not apply.
 static void take(const struct worker *w, uint64_t *const bucket[LIMIT_LEVELS], int first, int end)
 {
 	for (int i = first; i < end; i++)

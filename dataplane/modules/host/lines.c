@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LINES objects: whether a VLAN of an access port is one subscriber's, or many are behind it. The control thread
-// publishes a port's ranges as a whole; workers read them.
+// LINES objects: whether a VLAN of an access port has one subscriber or many. The control thread publishes a port's
+// ranges as a whole; workers read them.
 #include "host/lines.h"
 #include "core/object.h"
 #include "core/port.h"

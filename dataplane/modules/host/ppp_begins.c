@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// PPPoE sessions between PADS and SESSION object: the subscriber negotiates and signs in, and its PPP frames must
-// come up.
+// PPPoE sessions between PADS and SESSION object: the subscriber negotiates and signs in, so its PPP frames must be
+// punted.
 //
-// The control plane says so by what it sends: its PADS makes an entry, its PADT ends it, and its PPP frames keep it.
-// So nobody else's frames get past row B4, and who guesses session ids finds nothing. One to which the control plane
-// has not sent for a minute goes.
+// The entries follow the control plane's frames: its PADS makes an entry, its PADT ends it, its PPP frames keep it.
+// Only these sessions' frames pass row B4; guessed session ids match nothing. An entry without a frame of the control
+// plane for a minute goes.
 #include "host/ppp_begins.h"
 #include "core/control.h"
 #include "core/object.h"
@@ -59,7 +59,7 @@ static void begin(const struct exact_key *k)
 {
 	uint32_t i = begins.free;
 
-	// Without room its frames are dropped as those of an unknown subscriber, and it begins again later.
+	// Without room its frames are dropped like an unknown subscriber's, and it begins again later.
 	if (i == UINT32_MAX || exact_add(begins.table, exact_hash(begins.table, k), k, i) != 0)
 		return;
 	begins.free = begins.entry[i].next_free;
@@ -107,7 +107,7 @@ static void forget(uint64_t now_ns)
 
 static int start(const struct api_engine *e)
 {
-	// Twice: after a power cut all come again while nobody knows yet that their former sessions are dead.
+	// Twice: after a power cut all homes come again before their former sessions are known to be dead.
 	begins.count = RTE_MIN(RTE_MAX(2 * RTE_MIN(e->max_sessions, MOST), 64u), MOST);
 	begins.table = exact_create("ppp-begins", begins.count, SOCKET_ID_ANY);
 	begins.entry = calloc(begins.count, sizeof(*begins.entry));

@@ -26,7 +26,7 @@ static struct ifreq request_of(const struct tap *t)
 	return r;
 }
 
-// Goes into the namespace; the descriptor to come back by, -1 when there is none to go to, -2 on error.
+// Enters the namespace; returns the descriptor to return by, -1 when there is none to enter, -2 on error.
 static int enter(struct tap *t, char *why, size_t n)
 {
 	struct stat s;

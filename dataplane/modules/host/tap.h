@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A TAP device of the kernel, in a network namespace: made, or taken over from the process before. It stays when its
-// descriptor closes (TUNSETPERSIST), with its addresses and routes; only its carrier goes.
+// A kernel TAP device in a network namespace: created, or taken over from the previous process. It outlives its
+// descriptor (TUNSETPERSIST), with its addresses and routes; only its carrier goes.
 #ifndef HOST_TAP_H
 #define HOST_TAP_H
 
@@ -17,11 +17,11 @@ struct tap {
 	ino_t netns_inode;
 };
 
-// 0, or -1 with a sentence in `why`. A new device is set up with this MTU; one that was there keeps its own.
+// 0, or -1 with a sentence in `why`. A new device is set up with this MTU; an existing one keeps its own.
 int tap_open(struct tap *t, const struct rte_ether_addr *mac, uint32_t mtu, char *why, size_t n);
 void tap_close(struct tap *t);
 void tap_delete(struct tap *t); // with the device
-// 1 while the device is there and its namespace is still the one that the name means. Puts the MAC address back.
+// 1 while the device exists and its namespace still has its name. Restores the MAC address.
 int tap_alive(const struct tap *t, const struct rte_ether_addr *mac, char *why, size_t n);
 void tap_link(const struct tap *t, int up);
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // For the tests of icmp and fragment: a gateway with hosts on two core ports and subscribers on an access port.
-//   north   10.1.0.1/24, 2001:db8:1::1/64   host 10.1.0.9 and 2001:db8:1::9
-//   south   10.2.0.1/24, 2001:db8:2::1/64   host and GTP-U peer 10.2.0.9 and 2001:db8:2::9
-//   homes   100.64.0.1/10, 2001:db8:a::1/48 subscribers with S-tag 100 and MRU 1400:
+//
+//   `north`   10.1.0.1/24, 2001:db8:1::1/64   host 10.1.0.9 and 2001:db8:1::9.
+//   `south`   10.2.0.1/24, 2001:db8:2::1/64   host and GTP-U peer 10.2.0.9 and 2001:db8:2::9
+//
+//   `homes`   100.64.0.1/10, 2001:db8:a::1/48 subscribers with S-tag 100 and MRU 1400.
 //     C-tag 1   100.64.0.5 and 2001:db8:a:5::/64, tunnel over IPv4
 //     C-tag 2   100.64.0.6, tunnel over IPv6
 //     C-tag 3   100.64.0.7, plain IP towards the core

@@ -22,7 +22,7 @@ DROP_REASON(shared, "echo-shared",
 
 enum { TO_ACCESS, TO_IP, DROP, PUNT, EDGES };
 
-// Subscribers' packets have a session view; what came in on a core port is plain.
+// Subscribers' packets have a session view; those of a core port are plain.
 static rte_edge_t way_back(struct rte_mbuf *m)
 {
 	const struct port *port = port_get(packet_of(m)->port_in);
@@ -65,8 +65,7 @@ static rte_edge_t answer(struct worker *w, struct rte_node *node, struct rte_mbu
 	if (edge == DROP)
 		return edge;
 	icmp_make_echo_reply(p, &info);
-	// What the encapsulating nodes expect: the packet begins with its IP header, and ends with it where that can be
-	// had.
+	// As the encapsulating nodes expect: the packet begins with its IP header, and ends with it if possible.
 	rte_pktmbuf_adj(m, pkt->l3);
 	if (rte_pktmbuf_pkt_len(m) > info.length)
 		rte_pktmbuf_trim(m, (uint16_t)RTE_MIN(rte_pktmbuf_pkt_len(m) - info.length, (uint32_t)UINT16_MAX));

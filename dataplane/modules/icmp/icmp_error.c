@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node icmp-error: turns an offending packet into the ICMP error about it and sends that back where the packet came
-// from.
+// Node icmp-error: turns an offending packet into the ICMP error about it and sends it back to the origin.
 #include "core/trace.h"
 #include "icmp/icmp.h"
 #include "instance/instance.h"
@@ -37,7 +36,7 @@ enum {
 	EDGES
 };
 
-// An error that a session's rule sends on as IP may be for a UE again, as the packet came from one (see ip-forward).
+// An error that a session's rule forwards as IP may be for a UE, as the packet was from one (see ip-forward).
 static rte_edge_t by_address(struct rte_mbuf *m, const struct rule *back, uint8_t version, const uint8_t *to)
 {
 	struct packet *pkt = packet_of(m);
@@ -51,9 +50,8 @@ static rte_edge_t by_address(struct rte_mbuf *m, const struct rule *back, uint8_
 	return TO_UE;
 }
 
-// Who speaks of a packet of a session: the subscriber's gateway, in either direction; of a mobile session, the network
-// instance. Else, and to the data network of a subscriber whose address is another there, the interface that it came
-// in on.
+// Source of an error about a session's packet: the subscriber's gateway, in either direction; for a mobile session, the
+// network instance. Else, and towards the data network of a translated subscriber, the received interface.
 static const uint8_t *speaker(struct rte_mbuf *m, const struct rule *back, uint8_t version, const uint8_t *to)
 {
 	const struct packet *pkt = packet_of(m);
@@ -66,7 +64,7 @@ static const uint8_t *speaker(struct rte_mbuf *m, const struct rule *back, uint8
 						 : instance_source(v->rule->instance, version);
 }
 
-// Where the error goes and from which address. Sets the view for the node behind the edge.
+// The error's way and source address. Sets the view for the node behind the edge.
 static rte_edge_t way_back(struct rte_mbuf *m, uint8_t version, const uint8_t *to, const uint8_t **source)
 {
 	struct session_view *v = session_view_of(m);
@@ -182,7 +180,7 @@ static struct rte_node_register icmp_error_node = {
 NODE_REGISTER(icmp_error_node)
 NODE_ARC("error", "icmp-error")
 
-// What becomes of the error itself is not asked: the packet that it is about does not go on in any case.
+// The error's own fate does not matter: its packet does not continue in any case.
 static int foresee(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
 {
 	static const char *const words[] = {

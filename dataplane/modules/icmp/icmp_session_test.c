@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ICMP errors about packets of mobile sessions: they go by the session's rule for the way back, or not at all.
+// ICMP errors about mobile sessions' packets: they follow the session's reverse rule, or are not sent.
 #include "session/mobile_fixture.h"
 #include "wire/icmp.h"
 
@@ -46,8 +46,8 @@ static struct frame *from_ue(struct frame *f, const char *ue, const char *far, u
 	return f;
 }
 
-// One frame left towards the gNB: behind `outer` bytes of headers an error to this address. Returns what follows its
-// outer UDP header.
+// One frame left towards the gNB: an error to this address behind `outer` bytes of headers. Returns the bytes behind
+// its outer UDP header.
 static const uint8_t *error_left(uint32_t outer, int six, const char *to)
 {
 	struct api_address a = kit_address(to);
@@ -129,7 +129,7 @@ static void by_the_rule_that_forwards(void **state)
 	error_left(36, 0, UE4);
 }
 
-// The packet came from another UE: so the error goes into that one's tunnel, not out to the network.
+// The packet came from another UE: the error enters that UE's tunnel, not the data network.
 static void back_to_the_other_ue(void **state)
 {
 	struct kit_mobile *k;

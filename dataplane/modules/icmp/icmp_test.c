@@ -13,7 +13,7 @@ static const struct family {
 		ICMP6_TOO_BIG, 0},
 };
 
-// One frame left by north: an error from our address there to the host, quoting the packet.
+// One frame left by north: our address's error to the host, with the packet quoted.
 static const uint8_t *plain_error(
 	const struct family *f, const uint8_t *quoted, uint32_t quote, uint8_t type, uint8_t code)
 {
@@ -212,7 +212,7 @@ static void error_to_subscriber(void **state)
 	fixture_balance();
 }
 
-// Too big for the subscriber: the far host is told, through the tunnel, by the gateway.
+// Too big for the subscriber: the gateway's error reaches the far host through the tunnel.
 static void error_into_tunnel(void **state)
 {
 	static const struct {

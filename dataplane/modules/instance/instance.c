@@ -280,8 +280,7 @@ static int stage(struct object_change *c)
 		instance_free(n);
 		return error;
 	}
-	// Sessions say whether they can live with it: F-TEIDs on an endpoint that goes, or wireline ones on one that
-	// comes.
+	// Sessions must accept it: F-TEIDs on a removed endpoint, or wireline F-TEIDs on a new one.
 	c->narrows = old == NULL ? n->endpoints != 0
 				 : old->endpoints != n->endpoints || old->lookup != n->lookup ||
 					   memcmp(old->local, n->local, sizeof(n->local)) != 0;
@@ -426,7 +425,7 @@ static void finish_commit(void)
 		own.watcher[i]();
 }
 
-// Interfaces that came or moved to another VRF, with the instances as they were.
+// For new interfaces, or those moved to another VRF, with unchanged instances.
 static void interfaces_changed(void)
 {
 	struct instances *s = instances_now == &snapshot[0] ? &snapshot[0] : &snapshot[1];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Network instances (TS 29.244 §8.2.4): which interfaces, tunnel endpoints and UE addresses belong together.
 //
-//   written by: the control thread, as one snapshot of all instances
-//   read by: workers, within a walk
-//   safe because: there are two snapshots, and a grace period ends each transaction: none is filled while it is read
+//   Written by: the control thread, as one snapshot of all instances.
+//   Read by: workers, within a walk.
+//   Safe because: there are two snapshots, and each transaction ends with a grace period: readers never see one filled
 #ifndef INSTANCE_INSTANCE_H
 #define INSTANCE_INSTANCE_H
 
@@ -94,7 +94,7 @@ static inline uint16_t instance_of_vrf(uint32_t vrf)
 }
 static_assert(MAX_INSTANCES + MAX_VRFS <= UINT8_MAX + 1, "the low bits tell instances and VRFs apart");
 
-// way_table() of the VRF whose routes packets leave by that leave by an instance: that of its interfaces. Workers.
+// way_table() of the VRF by whose routes packets leave by an instance: its interfaces' VRF. Workers.
 static __rte_always_inline uint8_t instance_table(const struct instances *s, uint16_t index)
 {
 	return __atomic_load_n(&s->table[index & UINT8_MAX], __ATOMIC_RELAXED);
@@ -111,7 +111,7 @@ static inline const struct instance *instance_get(uint16_t index)
 	return likely(index < MAX_INSTANCES) ? instances_get()->instance[index] : NULL;
 }
 
-// 1 where a UE's packets to another UE leave by the route, and so come in by it. Workers.
+// 1 when a UE's packets to another UE leave by the route, and so return by it. Workers.
 static inline int instance_lets_out(uint16_t index)
 {
 	const struct instance *n = instance_get(index);
@@ -151,15 +151,15 @@ static inline uint16_t instance_of_lookup(uint32_t interface)
 
 // 1 when no UE may send to this host of the VRF (row A11); VRF_ANY: of some. Workers.
 int instance_guards(const struct instances *s, uint8_t vrf, uint8_t family, const uint8_t *address);
-// UDP ports of all instances, for ip_local_register_udp_map(): packets to one of our addresses and such a port go to
-// node udp-input, which asks instance_udp_port(interface) whether the port is that interface's.
+// UDP ports of all instances, for ip_local_register_udp_map(). Packets to our addresses and such a port go to node
+// udp-input, which checks the interface by instance_udp_port(interface).
 extern uint64_t instance_udp_open[65536 / 64];
 // The port of UDP/IP tunnels (TS 29.244 §8.2.64) on this interface; 0: none. Workers.
 uint16_t instance_udp_port(uint32_t interface);
 // 1 when one of the instance's pools holds the address.
 int instance_owns(const struct instance *n, uint8_t family, const uint8_t *address);
-// The instance with a pool that holds the address, among those that look destinations up: `index`, or any of the VRF
-// when it is INSTANCE_NONE. INSTANCE_NONE when there is none. Workers.
+// The instance that looks destinations up and has the address in a pool: `index`, or any of the VRF when it is
+// INSTANCE_NONE. Returns INSTANCE_NONE without one. Workers.
 uint16_t instance_by_pool_exactly(
 	const struct instances *s, uint16_t index, uint8_t vrf, uint8_t family, const uint8_t *address);
 static inline uint16_t instance_by_pool(uint16_t index, uint8_t vrf, uint8_t family, const uint8_t *address)
@@ -170,9 +170,9 @@ static inline uint16_t instance_by_pool(uint16_t index, uint8_t vrf, uint8_t fam
 		return INSTANCE_NONE;
 	return instance_by_pool_exactly(s, index, vrf, family, address);
 }
-// 1 when a packet with this source may come in by an interface with `rpf` (RFC 3704). `hop`: of the route to the
-// source, which is none when it discards (RFC 5635 §4). A UE's address comes in by its tunnel alone, unless its
-// packets to others are let out. Workers.
+// 1 when a packet with this source may enter by an interface with `rpf` (RFC 3704). `hop`: of the route to the source;
+// none when it discards (RFC 5635 §4). A UE's address enters by its tunnel alone, unless its packets to others leave
+// (ue_out). Workers.
 static inline int instance_source_routed(
 	const struct next_hop *hop, uint8_t rpf, uint32_t interface, uint8_t vrf, uint8_t family, const uint8_t *source)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// core-input: frames from core ports. Is the frame for us, on which interface is it, and what does it carry?
+// core-input: frames from core ports. Checks that the frame is for us, and finds its interface and content.
 #include "core/control.h"
 #include "core/node.h"
 #include "core/port.h"
@@ -29,7 +29,7 @@ DROP_REASON(drop_type, "ethertype-unknown",
 
 enum { EDGE_IP, EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 
-// The last port and interface: frames of a vector mostly come in on one. Lives for one vector, within a walk.
+// The last port and interface: most frames of a vector share one. Lives for one vector, within a walk.
 struct last {
 	uint16_t port;
 	uint16_t vlan[2];
@@ -59,8 +59,8 @@ static inline int mac_for_us(const struct port *p, const uint8_t *destination)
 	       p->want.promiscuous;
 }
 
-// RFC 1122 §3.3.6, RFC 1812 §5.3.4: what many hosts got is not forwarded nor answered by each of them, unless IP says
-// so too. Too short to tell: ip-input drops it.
+// RFC 1122 §3.3.6, RFC 1812 §5.3.4: a frame to many hosts is neither forwarded nor answered by each of them, unless
+// IP's destination is multicast too. Too short to check: ip-input drops it.
 static __rte_noinline int is_unicast(const struct rte_mbuf *m, const struct packet *pkt)
 {
 	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routes that lead nowhere on purpose: what becomes of packets, and what their senders are told.
+// Routes that discard on purpose: the packets' fate and their senders' errors.
 #include "ip/router_test.h"
 #include "route/route.h"
 #include "testkit/reasons.h"
@@ -63,7 +63,7 @@ static void send_to(const char *destination)
 	router_receive("north", &f);
 }
 
-// An error goes back to the sender; `reason` alone rises where nobody is told.
+// The sender gets an error; without one, only `reason` rises.
 static void assert_discarded(const char *destination, uint8_t code, const char *reason)
 {
 	int six = strchr(destination, ':') != NULL;
@@ -93,7 +93,7 @@ static void packets_end_here(void **state)
 	assert_true(kit_balance());
 }
 
-// Of a vector, what has another destination goes on.
+// Packets of a vector with another destination go on.
 static void beside_packets_that_go_on(void **state)
 {
 	static const char *const to[] = {"203.0.113.1", "198.51.100.1", "203.0.113.2", "198.51.100.1", "203.0.113.3"};
@@ -114,7 +114,7 @@ static void beside_packets_that_go_on(void **state)
 		assert_int_equal(kit_frame("south", i)->bytes[14 + 19], i + 1);
 }
 
-// Our own packets have nobody to tell: an answer to an echo request from such an address.
+// Our own packets cause no error: an answer to an echo request from such an address.
 static void our_own_packets(void **state)
 {
 	for (size_t i = 0; i < RTE_DIM(kinds); i++) {
@@ -181,7 +181,7 @@ static void they_outlive_interfaces(void **state)
 	assert_discarded("198.51.100.1", 0, "route-blackhole");
 }
 
-// RFC 5635 §4: who is discarded by his source is one whose address has a discard route.
+// RFC 5635 §4: a source whose address has a discard route is dropped.
 static void no_reverse_path(void **state)
 {
 	for (int strict = 0; strict < 2; strict++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ip-forward: what a router does to a packet that it passes on (RFC 1812 §5.3.1, RFC 8200 §3), before ip-output.
+// ip-forward: a router's work on a forwarded packet (RFC 1812 §5.3.1, RFC 8200 §3), before ip-output.
 #include "core/node.h"
 #include "core/trace.h"
 #include "flow/flow.h"
@@ -16,8 +16,8 @@ DROP_REASON(drop_version, "forward-no-packet", "there is no IP packet to forward
 
 enum { EDGE_OUTPUT, EDGE_UE, EDGE_ERROR, EDGE_DROP, EDGE_COUNT };
 
-// A UE's packet to another UE turns round here, or goes out by the route (row G21). Bounded, as a FAR may send it back
-// to where it came from.
+// A UE's packet to another UE turns round here or leaves by the route (row G21). Bounded, because a FAR may send it
+// back.
 static rte_edge_t to_ue(struct rte_mbuf *m, const struct rule *r, const uint8_t *destination)
 {
 	struct packet *pkt = packet_of(m);

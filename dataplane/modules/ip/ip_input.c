@@ -111,7 +111,7 @@ static inline rte_edge_t deliver(struct rte_mbuf *m, const struct ip_info *ip)
 		return packet_leave(m, host_reason_to_us(ip), EDGE_PUNT);
 	if (clone_exists(packet_of(m)->interface) && host_is_routing(ip))
 		return packet_leave(m, &punt_routing, EDGE_PUNT);
-	// Tunnels that nobody configured, among others (CVE-2020-10136, row G27).
+	// Also tunnels that are not configured (CVE-2020-10136, row G27).
 	return packet_leave(m, &drop_protocol, EDGE_DROP);
 }
 
@@ -124,7 +124,7 @@ static __rte_noinline int is_from_elsewhere(const struct packet *pkt, const stru
 	return !instance_source_routed(hop, pkt->rpf, pkt->interface, pkt->vrf, ip->version, ip->source);
 }
 
-// Who listens to groups are the kernel's programs, on interfaces with a clone.
+// Only the kernel's programs listen to groups, on interfaces with a clone.
 static __rte_noinline rte_edge_t to_group(struct rte_mbuf *m, const struct ip_info *ip)
 {
 	const struct reason *r = clone_exists(packet_of(m)->interface) ? host_reason_of_group(ip) : NULL;
@@ -132,7 +132,7 @@ static __rte_noinline rte_edge_t to_group(struct rte_mbuf *m, const struct ip_in
 	return r == NULL ? packet_leave(m, &drop_multicast, EDGE_DROP) : packet_leave(m, r, EDGE_PUNT);
 }
 
-// The last destination and whether it is ours: traffic of a vector mostly goes to one place.
+// The last destination, and whether it is ours: most packets of a vector share it.
 struct last {
 	uint64_t high, low;
 	uint8_t version;

@@ -43,8 +43,8 @@ static rte_edge_t tell_source(struct rte_mbuf *m, enum icmp_problem problem, uin
 	return EDGE_ERROR;
 }
 
-// One process may be both ends of a tunnel (SGW-U and PGW-U, UPF and UPF): what we send to ourselves comes in again.
-// Packets of others do not.
+// One process may be both ends of a tunnel (SGW-U and PGW-U, UPF and UPF): our own packets to ourselves re-enter.
+// Others' packets do not.
 static rte_edge_t to_ourselves(struct rte_mbuf *m, const uint8_t *packet, const uint8_t *destination)
 {
 	struct packet *pkt = packet_of(m);
@@ -58,14 +58,14 @@ static rte_edge_t to_ourselves(struct rte_mbuf *m, const uint8_t *packet, const 
 	return pkt->interface == UINT32_MAX ? packet_leave(m, &drop_own, EDGE_DROP) : EDGE_INPUT;
 }
 
-// RFC 1191, RFC 4443 §3.2: routers fragment IPv4 without DF, and anyone fragments what he sends himself (the outer
-// packet of GTP-U, TS 29.281 §4.2.2); for the rest, the sender is told.
+// RFC 1191, RFC 4443 §3.2: routers fragment IPv4 without DF; every host fragments its own packets (the outer packet of
+// GTP-U, TS 29.281 §4.2.2). All others: the sender gets an error.
 static int may_fragment(const struct packet *pkt, const uint8_t *packet)
 {
 	return (pkt->ip_version == 4 && !(packet[6] & 0x40)) || is_own(pkt, packet);
 }
 
-// What the sender is told: by no route (RFC 1812 §5.2.7.1, RFC 4443 §3.1), and by enum api_discard.
+// The sender's error: for no route (RFC 1812 §5.2.7.1, RFC 4443 §3.1), or by enum api_discard.
 static rte_edge_t lead_nowhere(struct rte_mbuf *m, const struct next_hop *hop, int own)
 {
 	static const struct {
@@ -127,7 +127,7 @@ static __rte_always_inline rte_edge_t ip_output(struct rte_mbuf *m, struct ways 
 	if (unlikely(m->data_off + pkt->l3 < NEXT_HOP_HEADER))
 		return packet_leave(m, &drop_room, EDGE_DROP);
 	next_hop_header_put(hop, packet, pkt->ip_version);
-	// What was before the IP header goes, the new header comes.
+	// The new header replaces all before the IP header.
 	int grow = (int)hop->l2_length - (int)pkt->l3;
 	m->data_off = (uint16_t)(m->data_off - grow);
 	m->data_len = (uint16_t)(m->data_len + grow);
@@ -140,7 +140,7 @@ static __rte_always_inline rte_edge_t ip_output(struct rte_mbuf *m, struct ways 
 
 static uint16_t ip_output_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
-	// Before any table is read: what is found in older ones is not kept beyond this vector.
+	// Before any table is read: results of older tables are not kept beyond this vector.
 	uint32_t generation = __atomic_load_n(&ip_ways_generation, __ATOMIC_ACQUIRE);
 	struct ways *ways = ways_of(worker_self());
 	rte_edge_t next[NODE_CHUNK];

@@ -255,7 +255,7 @@ static void packets_are_forwarded(void **state)
 	assert_true(kit_balance());
 }
 
-// What is changed in a good frame, and the reason that counts it.
+// Changes to a good frame, each with its drop reason.
 static void put_checksum(struct router_frame *f)
 {
 	ip4_checksum_set(f->bytes + 14);

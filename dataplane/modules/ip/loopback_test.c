@@ -38,7 +38,7 @@ static int setup(void **state)
 	return router_commit();
 }
 
-// An ICMP echo request; what left is its answer, from that address: 1, or nothing: 0.
+// An ICMP echo request; 1: its answer left, from that address; 0: nothing left.
 static int answers(const char *port, uint16_t vlan, const char *from, const char *to)
 {
 	struct api_address a = router_address(to);
@@ -72,7 +72,7 @@ static void are_ours(void **state)
 	assert_true(kit_balance());
 }
 
-// BGP, BFD and what else nobody serves here goes to the host path.
+// The host path gets BGP, BFD and all that has no server here.
 static void what_they_get(void **state)
 {
 	static const struct {
@@ -106,7 +106,7 @@ static void have_no_network(void **state)
 		next_hop_get(ip_route_lookup(0, 4, router_address("10.255.0.1").bytes))->kind, NEXT_HOP_NOWHERE);
 }
 
-// What a link asks, we answer: a neighbour of an unnumbered interface has nothing else to ask for.
+// We answer questions on a link: a neighbour of an unnumbered interface has no other address to ask for.
 static void links_ask_for_them(void **state)
 {
 	struct router_frame f;
@@ -140,7 +140,7 @@ static void links_ask_for_them(void **state)
 	kit_only_dropped(&before, "arp-not-for-us", 1);
 }
 
-// RFC 1812 §4.3.2.4: errors of an interface without an address come from another one of ours.
+// RFC 1812 §4.3.2.4: errors of an interface without an address come from another of ours.
 static void unnumbered_interfaces_speak_by_them(void **state)
 {
 	struct router_frame f;

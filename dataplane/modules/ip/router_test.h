@@ -20,7 +20,7 @@ static inline uint32_t router_count(void)
 	return kit_count("north") + kit_count("south") + kit_count("homes");
 }
 
-// Frame n of those that left since kit_clear(): the ports one after the other.
+// Frame n of those sent since kit_clear(), port by port.
 static inline const struct kit_frame *router_out(uint32_t n)
 {
 	static const char *const port[] = {"north", "south", "homes"};

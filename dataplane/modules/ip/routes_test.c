@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random transactions of routes and interfaces against a list of them: what is refused, and where addresses lead.
+// Random transactions of routes and interfaces against a list: refusals, and addresses' next hops.
 #include "ip/router_test.h"
 #include "route/route.h"
 #include <stdlib.h>
@@ -158,7 +158,7 @@ static void random_transactions(void **state)
 	fail();
 }
 
-// The prefix of one route becomes another's in one transaction, whichever is staged first.
+// A route's prefix moves to another in one transaction, whichever is staged first.
 static void prefixes_change_hands(void **state)
 {
 	kit_begin();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reverse paths (RFC 3704): what comes in with a source that no route, or no route by this interface, leads to.
+// Reverse paths (RFC 3704): packets whose source has no route, or no route by this interface.
 #include "ip/router_test.h"
 #include "route/route.h"
 #include "testkit/mobile.h"
@@ -85,7 +85,7 @@ static void sources(void **state)
 	}
 }
 
-// A default route counts; a route that goes takes its sources along at once.
+// A default route counts; a deleted route invalidates its sources at once.
 static void routes_come_and_go(void **state)
 {
 	set("north", API_INTERFACE_RPF_STRICT);
@@ -101,7 +101,7 @@ static void routes_come_and_go(void **state)
 	assert_false(passes("north", "203.0.113.5"));
 }
 
-// A UE's address is a UE's: it comes in by a tunnel, whatever route there is.
+// A UE's address enters only by a tunnel, whatever routes there are.
 static void addresses_of_pools(void **state)
 {
 	set("north", API_INTERFACE_RPF_LOOSE);

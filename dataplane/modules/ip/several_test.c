@@ -107,7 +107,7 @@ static void a_neighbour_that_fails(void **state)
 	assert_memory_equal(way, before, sizeof(way));
 	router_wait(35); // it answers no more
 	ways_of(way, 0, 0);
-	assert_int_equal(count_of(way, 1), FLOWS); // those of the other have not moved, nor been lost
+	assert_int_equal(count_of(way, 1), FLOWS); // the other's flows neither moved nor were lost
 	router_wait(20);
 	ways_of(way, 0, 0);
 	assert_int_equal(count_of(way, 1), FLOWS);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Next hops that are in no network of their interface: IPv6 ones of IPv4 routes (RFC 8950), as BGP unnumbered has them,
-// and those that are on the link all the same.
+// Next hops outside their interface's networks: IPv6 next hops of IPv4 routes (RFC 8950), as in BGP unnumbered, and
+// other on-link ones.
 #include "ip/router_test.h"
 #include "neighbour/table.h"
 #include "route/route.h"

@@ -146,7 +146,7 @@ static void what_we_say_stays_in_it(void **state)
 	}
 }
 
-// 10.1.0.1 is ours in the default VRF alone: in red it is somebody else's.
+// 10.1.0.1 is our address in the default VRF alone: in red it is another host's.
 static void ours_in_one_is_not_ours_in_another(void **state)
 {
 	struct frame f;
@@ -304,7 +304,7 @@ static void instances_have_one(void **state)
 	refused("on interfaces of several VRFs");
 }
 
-// A tunnel's address stays in one VRF: what would bring it into another is refused as long as the tunnel is there.
+// A tunnel's address stays in one VRF: a change to another VRF is refused while the tunnel exists.
 static void a_tunnel_address_stays_single(void **state)
 {
 	kit_begin();

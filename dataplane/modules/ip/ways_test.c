@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ip-output remembers where destinations lead: whatever changes, the next packet goes the new way and none the old one.
+// ip-output caches destinations' next hops: after any change, the next packet goes the new way.
 #include "ip/router_test.h"
 #include "route/route.h"
 #include "route/tables.h"
@@ -43,7 +43,7 @@ static uint32_t passed_on(const char *port, const char *destination)
 	return n;
 }
 
-// Two packets, so that the second has what the first left behind.
+// Two packets, so that the second finds the first one's cache entry.
 static void leads_to(const char *destination, const char *port, const uint8_t mac[6])
 {
 	struct router_frame f;
@@ -225,7 +225,7 @@ static void static_neighbours(void **state)
 	router_wait(10);
 }
 
-// A slot that was given up goes to another neighbour only when all others have been used.
+// A released slot goes to another neighbour only after all others were used.
 static uint32_t take_slot(uint32_t interface, const struct ip_address *address, uint32_t want)
 {
 	for (uint32_t i = 0; i < 3 * MAX_NEXT_HOPS; i++) {
@@ -372,8 +372,8 @@ static void many(void **state)
 	leads_nowhere("198.18.0.1");
 }
 
-// Addresses whose words have one sum, hence one hash: an IPv4 address, and its bytes as the low word of an IPv6
-// address, among them.
+// Addresses with equal word sums, hence one hash, among them an IPv4 address and an IPv6 address with its bytes as the
+// low word.
 static void equal_words(void **state)
 {
 	static const char *const sixes[] = {"::cb00:7105:0:0", "2001:db8:0:0:eb01:7cbd:0:0"};

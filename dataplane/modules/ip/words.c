@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What core-input, ip-input, ip-forward and ip-output say of traced packets.
+// Words of core-input, ip-input, ip-forward and ip-output for traced packets.
 #include "core/trace.h"
 #include "route/route.h"
 #include "rule/view.h"

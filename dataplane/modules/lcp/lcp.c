@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sessions say of LCP echo, and the events of those who do not answer. Control thread.
+// Sessions' settings of LCP echo, and events of silent subscribers. Control thread.
 #include "lcp/lcp.h"
 #include "core/control.h"
 #include "core/event.h"
@@ -31,7 +31,7 @@ static uint16_t interval_of(const struct api_session *s)
 	return s != NULL && s->lcp_opened ? s->lcp_interval : 0;
 }
 
-// Requests of sessions that come at the same time are spread over their interval.
+// Spreads the requests of sessions that begin together over their interval.
 static void begin(struct lcp *l, uint32_t session, uint32_t now)
 {
 	uint32_t part = session * 0x9e3779b1u >> 16;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// LCP echo of PPPoE subscribers (RFC 1661 §5.8): answers, requests, and who does not answer.
+// LCP echo of PPPoE subscribers (RFC 1661 §5.8): answers, requests, silent subscribers.
 //
-//   written by: the control thread (what the session says); the owner worker (sent, waiting); any worker (heard,
-// answers)
-//   safe because: single aligned fields, each of which is right by itself; a place is given to another session after
-// a grace period
+//   Written by: the control thread (the session's settings); the owner worker (sent, waiting); any worker (heard,
+//   answers).
+//   Safe because: single aligned fields, each valid by itself; a place gets another session after a grace period
 #ifndef LCP_LCP_H
 #define LCP_LCP_H
 
@@ -56,9 +55,9 @@ static inline int lcp_is_open(uint32_t session)
 	return session < lcp_table.sessions && __atomic_load_n(&lcp_table.of[session].opened, __ATOMIC_ACQUIRE);
 }
 
-// A session object is in force, in place of `old` or NULL; `want` NULL: it is gone. Control thread, at a commit.
+// A session object is in force, in place of `old` or NULL; `want` NULL: deleted. Control thread, at a commit.
 void lcp_session(uint32_t session, const struct api_session *want, const struct api_session *old);
-// Refuses what no session can have. 0, or EINVAL after object_error().
+// Refuses invalid settings. 0, or EINVAL after object_error().
 int lcp_check(const struct api_session *want, const char *name);
 
 #endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What LCP echo of 65,536 subscribers costs: each sends a request in 10 seconds, and answers one of ours, for a
-// minute of virtual time. The figure is the share of one CPU's time, less that of the same walks without LCP.
-// lcp-bench [SECONDS]
+// Cost of LCP echo for 65,536 subscribers: each sends a request in 10 seconds and answers one of ours, for a minute of
+// virtual time. The figure is the share of one CPU's time, less that of the same walks without LCP. lcp-bench [SECONDS]
 #include "testkit/frame.h"
 #include "testkit/mobile.h"
 #include "wire/bytes.h"
@@ -83,7 +82,7 @@ static void send(uint32_t n, uint8_t code, uint32_t *sent)
 	++*sent;
 }
 
-// Seconds of CPU for `seconds` of virtual time; with `echo`, what subscribers send in between.
+// Seconds of CPU for `seconds` of virtual time; with `echo`, including the subscribers' packets.
 static double run(uint32_t seconds, int echo, uint32_t *received)
 {
 	uint64_t ticks = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lcp-echo: LCP echoes of known subscribers. A request becomes its answer in place, an answer says that the
-// subscriber is alive.
+// lcp-echo: LCP echoes of known subscribers. A request becomes its answer in place; an answer shows that the subscriber
+// is alive.
 #include "core/node.h"
 #include "core/port.h"
 #include "lcp/lcp.h"
@@ -22,7 +22,7 @@ DROP_REASON(drop_heard, "lcp-echo-heard",
 
 enum { EDGE_TX, EDGE_DROP, EDGE_COUNT };
 
-// 1: the answer is one of those that a subscriber gets in a second. Two workers at once may give one too many.
+// 1: within the answers that a subscriber gets per second. Two workers at once may exceed it by one.
 static int may_answer(struct lcp *l, uint32_t clock)
 {
 	uint32_t second = clock / LCP_TICKS << 8, before = __atomic_load_n(&l->answered, __ATOMIC_RELAXED);
@@ -41,7 +41,7 @@ static void heard(struct lcp *l, uint32_t clock)
 		__atomic_store_n(&l->state, LCP_ALIVE, __ATOMIC_RELAXED);
 }
 
-// `at`: of the LCP packet. 1 when code, identifier, length and magic number are there, and as long as it says.
+// `at`: of the LCP packet. 1 when code, identifier, length and magic number are there, and its length fits.
 static int is_whole(const struct rte_mbuf *m, uint32_t at)
 {
 	const uint8_t *p = rte_pktmbuf_mtod_offset(m, const uint8_t *, at);
@@ -53,7 +53,7 @@ static int is_whole(const struct rte_mbuf *m, uint32_t at)
 	return load16(p + 2) >= LCP_ECHO_HEADER && load16(p + 2) <= payload && at + payload <= rte_pktmbuf_pkt_len(m);
 }
 
-// Cuts what is longer than the subscriber's MRU (RFC 1661 §6.1). 0 when that is not in the last segment.
+// Truncates to the subscriber's MRU (RFC 1661 §6.1). 0 when the cut is not in the last segment.
 static int fit(struct rte_mbuf *m, uint32_t at, uint16_t mru)
 {
 	uint8_t *p = rte_pktmbuf_mtod_offset(m, uint8_t *, at);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lcp-keepalive: sends the Echo-Requests that are due. A source node, which looks at all sessions in a second, a few
-// in each millisecond, so that requests leave one by one.
+// lcp-keepalive: sends due Echo-Requests. A source node that visits all sessions in a second, a few per millisecond, so
+// that requests are spread.
 #include "core/node.h"
 #include "core/port.h"
 #include "lcp/lcp.h"
@@ -50,7 +50,7 @@ static struct rte_mbuf *request(struct worker *w, const struct lcp *l, const str
 	return m;
 }
 
-// What came since the last request answers all of them.
+// Any packet since the last request answers all of them.
 static void judge(struct lcp *l)
 {
 	uint8_t alive = LCP_ALIVE;

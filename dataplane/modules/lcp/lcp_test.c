@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LCP echo in virtual time: answers, requests spread over time, who is silent, loops, floods, what is malformed.
+// LCP echo in virtual time: answers, spread of requests, silent homes, loops, floods, malformed packets.
 #include "access/bng_test.h"
 #include "testkit/events.h"
 #include "testkit/reasons.h"
@@ -179,7 +179,7 @@ static void flood(void **state)
 	assert_int_equal(kit_count("access"), 1);
 }
 
-// Requests that left since the last call, by home; each is what it should be.
+// Requests sent since the last call, by home; each is checked.
 static uint32_t requests(uint32_t of[HOMES + 1])
 {
 	static struct frame want;
@@ -205,7 +205,7 @@ static void pass_ms(uint32_t ms)
 		kit_advance(10000);
 }
 
-// Each interval one, of each home; those who answer stay, one who does not is told of once, and again after an echo.
+// One echo per interval and home. Homes that answer stay; a silent one is reported once, and again after an answer.
 static void silence(void **state)
 {
 	static struct frame f;

@@ -9,7 +9,7 @@
 #define MAX_BURST (1ull << 40) // bytes
 #define MAX_TIME (1ull << 61) // of a burst: half a year
 
-// A bucket of `rate`, 0 < rate <= MAX_RATE. What packets cost is rounded, by half a unit each: a burst of them still
+// A bucket of `rate`, 0 < rate <= MAX_RATE. Costs are rounded by at most half a unit; a burst's worth of packets still
 // fits.
 static void bucket(struct meter_bucket *to, uint64_t rate, uint64_t burst, uint64_t hz)
 {
@@ -40,7 +40,7 @@ static int compile_trtcm(struct policer_profile *to, const struct api_policer *w
 	return 0;
 }
 
-// A trTCM whose buckets say what any packet costs in 64 bits: those above some 100 kbit/s.
+// A trTCM whose buckets express any packet's cost in 64 bits: above some 100 kbit/s.
 static int is_quick(const struct policer_profile *p)
 {
 	uint64_t most = (UINT64_MAX - (1u << METER_COST_SHIFT)) / UINT16_MAX;

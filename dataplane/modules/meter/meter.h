@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of the policer: a compiled profile, and what is done to one packet with it.
+// Inside of the policer: a compiled profile, and its use on one packet.
 #ifndef POLICER_METER_H
 #define POLICER_METER_H
 
@@ -19,14 +19,14 @@
 #define METER_TIME_SHIFT 6
 #define METER_COST_SHIFT 24
 
-// A bucket, in time: what a byte costs at the bucket's rate, and how long an empty bucket takes to fill.
+// A bucket in units of time: the cost of a byte at its rate, and the time to fill an empty one.
 struct meter_bucket {
 	uint64_t cost; // of a byte, in time units << METER_COST_SHIFT
 	uint64_t burst; // time units
 };
 
-// One line, for there may be as many as sessions. Never changes after it was published. Written by the control thread,
-// read by workers.
+// One line, because there may be one per session. Never changes after publication. Written by the control thread, read
+// by workers.
 struct policer_profile {
 	struct meter_bucket committed;
 	struct meter_bucket peak; // srTCM: the excess burst, at the committed rate
@@ -34,7 +34,7 @@ struct policer_profile {
 	uint8_t action[RTE_COLORS]; // enum api_colour_action
 	uint8_t dscp[RTE_COLORS]; // for API_COLOUR_REMARK
 	uint8_t quick; // meter_green() may be asked
-	uint8_t quick_pass; // and what it says is green passes as it is
+	uint8_t quick_pass; // and its green packets pass unchanged
 	uint8_t aware; // the colour that a packet came with counts
 } cache_aligned;
 static_assert(sizeof(struct policer_profile) == 64, "a profile is one cache line");
@@ -63,20 +63,20 @@ static inline uint64_t meter_cost(const struct meter_bucket *b, uint32_t length)
 	return (uint64_t)(((unsigned __int128)b->cost * length + (1u << (METER_COST_SHIFT - 1))) >> METER_COST_SHIFT);
 }
 
-// How long after `time` the bucket is full: 0 when it is, at most the burst (a profile with a smaller one may be new).
+// Time from `time` until the bucket is full: 0 when it is, at most the burst (a new profile may have a smaller one).
 static inline uint64_t meter_lack(uint64_t full, uint64_t time, uint64_t burst)
 {
 	return bucket_lack(full, time, burst);
 }
 
-// A packet at two buckets: what each lacks, and what it costs.
+// A packet at two buckets: each one's lack, and the cost.
 struct meter_look {
 	uint64_t lack[2], cost[2];
 	enum rte_color colour;
 };
 
-// RFC 2698 §3; RFC 2697 §3: the excess bucket begins to fill when the committed one is full. `came`: the colour of
-// the packet as it came, which counts when the meter is colour-aware.
+// RFC 2698 §3; RFC 2697 §3: the excess bucket begins to fill when the committed one is full. `came`: the packet's
+// received colour, used when the meter is colour-aware.
 static __rte_always_inline struct meter_look meter_look_at(
 	const struct policer_profile *p, const struct meter *s, uint64_t time, uint32_t length, enum rte_color came)
 {
@@ -100,7 +100,7 @@ static __rte_always_inline struct meter_look meter_look_at(
 	return l;
 }
 
-// The packet passes: its bytes leave the buckets that its colour says.
+// The packet passes: takes its bytes from the buckets of its colour.
 static __rte_always_inline void meter_pass(
 	const struct policer_profile *p, struct meter *s, uint64_t time, const struct meter_look *l)
 {
@@ -115,7 +115,7 @@ static __rte_always_inline void meter_pass(
 	s->full[1] = time + l->lack[1] + (l->colour != RTE_COLOR_RED ? l->cost[1] : 0);
 }
 
-// What a bucket lacks after a packet of `length` bytes. Costs fit into 64 bits.
+// A bucket's lack after a packet of `length` bytes. Costs fit into 64 bits.
 static __rte_always_inline uint64_t meter_lack_after(
 	const struct meter_bucket *b, uint64_t full, uint64_t time, uint32_t length)
 {
@@ -125,7 +125,7 @@ static __rte_always_inline uint64_t meter_lack_after(
 	       ((b->cost * length + (1u << (METER_COST_SHIFT - 1))) >> METER_COST_SHIFT);
 }
 
-// meter_look_at() of a packet at a meter that is quick: 1 when it is green, and `after` is what the meter will be.
+// meter_look_at() for a quick meter: 1 when the packet is green; `after` is then the new meter.
 static __rte_always_inline int meter_is_green(
 	const struct policer_profile *p, const struct meter *s, uint64_t time, uint32_t length, struct meter *after)
 {
@@ -137,7 +137,7 @@ static __rte_always_inline int meter_is_green(
 	return likely(committed <= p->committed.burst && peak <= p->peak.burst);
 }
 
-// The same, and meter_pass() of a green one. Returns 0, and has changed nothing, when the packet is another colour's.
+// The same, and meter_pass() of a green one. Returns 0 without a change for other colours.
 static __rte_always_inline int meter_green(
 	const struct policer_profile *p, struct meter *s, uint64_t time, uint32_t length)
 {
@@ -149,15 +149,15 @@ static __rte_always_inline int meter_green(
 	return 1;
 }
 
-// The colour that a packet says it has (RFC 2597 §6).
+// The colour in a packet's DSCP (RFC 2597 §6).
 static inline enum rte_color meter_came(uint8_t dscp)
 {
 	return (enum rte_color)dscp_precedence(dscp);
 }
 static_assert(RTE_COLOR_GREEN == 0 && RTE_COLOR_YELLOW == 1 && RTE_COLOR_RED == 2, "as drop precedences");
 
-// Colour of a packet of `length` bytes, which leave the buckets. `now` in TSC ticks; `came`: see meter_look_at().
-// Owner worker.
+// Colour of a packet of `length` bytes, which are taken from the buckets. `now` in TSC ticks; `came`: see
+// meter_look_at(). Owner worker.
 static __rte_always_inline enum rte_color meter_colour(
 	const struct policer_profile *p, struct meter *s, uint64_t now, uint32_t length, enum rte_color came)
 {

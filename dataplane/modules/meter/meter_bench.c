@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one policed packet costs, here and with rte_meter's checks: with the profile and the buckets in cache, and with
-// the buckets of 64 K rules in random order behind a prefetch window of 8, which have one profile or each its own. TSC
-// ticks, medians.
+// Cost of a policed packet, with our check and with rte_meter's. First with the profile and buckets in cache. Then with
+// the buckets of 64 K rules in random order, behind a prefetch window of 8, with one profile or one each. TSC ticks,
+// medians.
 #include "meter/rte_kit.h"
 #include "testkit/bench.h"
 #include "wire/cache_line.h"

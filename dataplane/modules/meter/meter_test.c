@@ -140,7 +140,7 @@ static void test_trtcm(void **unused)
 		}
 }
 
-// What bytes cost keeps to 0.1 % for every rate up to 10^10 bytes per second; packets of 1,500 bytes to 10^11.
+// Costs of bytes are within 0.1 % for every rate up to 10^10 bytes per second; packets of 1,500 bytes to 10^11.
 static void test_cost(void **unused)
 {
 	for (double rate = 1; rate < 1e11; rate *= 1.07)
@@ -201,8 +201,8 @@ static void test_type_change(void **unused)
 	assert_int_equal(s.credit + s.taken, 15);
 }
 
-// The meter passes what rte_meter passes: bytes of each colour agree within a few packets. (Which
-// packets they are may differ after one that found the bucket at the very edge.)
+// The meter passes the same as rte_meter: bytes of each colour agree within a few packets. (Individual packets may
+// differ after one at the bucket's exact edge.)
 static void same_as_rte(const struct api_policer *want)
 {
 	const uint64_t hz = 2300000000;

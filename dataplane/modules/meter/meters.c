@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Meters in common: a pool, and a hash that says who fills which. Two lie in a line: both are one worker's, while there
-// are other pairs.
+// Shared meters: a pool, and a hash from key to meter. Two share a line, of one worker while possible.
 #include "core/control.h"
 #include "core/lazy.h"
 #include "core/object.h"

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policer profiles and shared meters, as the session module sees them: a profile is shared and read-mostly. The buckets
-// of a PDR's only meter are in the rule's state (rule/rule.h); those that several PDRs or sessions fill in common, and
-// second meters of a PDR, are in the pool below.
+// Policer profiles and shared meters, as the session module uses them. A profile is shared and read-mostly. The buckets
+// of a PDR's only meter are in the rule's state (rule/rule.h). Meters of several PDRs or sessions, and second meters of
+// a PDR, are in the pool below.
 //
-// A profile that is deleted while a session uses it: the session module's verify() refuses the transaction. A profile
-// that changes applies to running sessions at their next packet: the times until buckets are full stay, cut to the new
-// bursts, and counters go on.
+// Deletion of a profile in use is refused by the session module's verify(). A changed profile applies from the next
+// packet: times until full stay, cut to the new bursts, and counters continue.
 #ifndef POLICER_POLICER_H
 #define POLICER_POLICER_H
 
@@ -20,9 +19,9 @@
 int policer_index(const char *name);
 // What was asked for, or NULL. Control thread.
 const struct api_policer *policer_body(uint32_t index);
-// Written by the owner worker (meter), the control thread before the first worker sees it. rule_further.meter[] names
-// them; the policer nodes take tokens of all meters of a packet (the rule's own and these) only when none of them drops
-// it.
+// Written by the owner worker (meter); by the control thread before the first worker sees it. Named by
+// rule_further.meter[]. The policer nodes take tokens of all meters of a packet (the rule's own and these) only if none
+// drops it.
 #define METER_NONE UINT32_MAX
 struct meter_state {
 	struct meter meter;
@@ -34,18 +33,18 @@ struct meter_state {
 static_assert(sizeof(struct meter_state) == 32, "two in a line");
 extern struct meter_state *meter_states; // by index; set once at start
 
-// Who fills the same buckets: PDRs of a session that have one QER (owner = the session's index, qer = the QER's id,
-// shared = 0), or sessions with one QER correlation id (owner = api_qer.share, qer = 0, shared = 1). Worker and
-// direction always count.
+// Members that share buckets: PDRs of a session with one QER (owner = the session's index, qer = the QER's id, shared =
+// 0). Or sessions with one QER correlation id (owner = api_qer.share, qer = 0, shared = 1). Worker and direction always
+// count.
 struct meter_key {
 	uint32_t owner;
 	uint32_t qer;
 	uint8_t shared, worker, uplink;
 };
 
-// The meter of a key, one reference taken; made with full buckets when nobody has it. METER_NONE when the pool
-// (engine.max_qers) is empty. stage() takes, discard() or the release() of the version that took it gives back: so a
-// meter keeps its fill level from one version of a session to the next. Control thread.
+// The meter of a key, with one reference more; a new one has full buckets. METER_NONE when the pool (engine.max_qers)
+// is empty. Taken in stage(); given back by discard() or by release() of the version that took it. So a meter keeps its
+// level from one version of a session to the next. Control thread.
 uint32_t meter_acquire(const struct meter_key *key, uint64_t now);
 void meter_release(uint32_t meter);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The POLICER object: a table of profiles whose entries are swapped one by one.
+// The POLICER object: a table of profiles, swapped one by one.
 #include "core/control.h"
 #include "core/object.h"
 #include "meter/meter.h"
@@ -25,7 +25,7 @@ static struct {
 	uint32_t slots; // ever used
 } policers;
 
-// Where profiles are, in the order in which they came: no memory is asked for while sessions come and go.
+// Profiles in order of creation; allocates nothing while sessions come and go.
 static struct {
 	struct policer_profile line[POLICER_MAX_PROFILES + SPARE];
 	struct policer_profile *free[POLICER_MAX_PROFILES + SPARE]; // given back

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A packet at all meters of its rule. They are asked before any gives tokens: a packet that one of them drops costs the
-// others nothing, so what passes in the end may use each of them in full.
+// A packet at all meters of its rule. All are asked before any gives tokens: a packet that one drops costs the others
+// nothing, so passing packets may use each in full.
 #ifndef METER_SEVERAL_H
 #define METER_SEVERAL_H
 
@@ -35,8 +35,8 @@ static inline uint8_t meters_of_rule(const struct rule_further *m, uint8_t n, st
 	return n;
 }
 
-// The meters of a rule with RULE_FURTHER_METERS, and what each says of the packet, which came with colour `came`.
-// Returns how many. Owner worker.
+// The meters of a rule with RULE_FURTHER_METERS and their verdicts on a packet of colour `came`. Returns how many.
+// Owner worker.
 static inline uint8_t meters_look(
 	const struct rule *r, uint64_t time, uint32_t length, enum rte_color came, struct metering to[METERS_MAX])
 {
@@ -63,8 +63,8 @@ static inline int meter_is_again(const struct metered meter[METERS_MAX], uint8_t
 	return 0;
 }
 
-// meters_look() and meters_pass() of a packet that is green at all of `n` meters, where green ones pass as they are.
-// Returns 0, and has changed nothing, for any other packet, and where one meter stands twice in the list.
+// meters_look() and meters_pass() for a packet that is green at all `n` meters, where green passes unchanged. Else, and
+// where a meter is in the list twice, returns 0 and changes nothing.
 static inline int meters_green(const struct metered meter[METERS_MAX], uint8_t n, uint64_t time, uint32_t length)
 {
 	struct meter after[METERS_MAX];
@@ -87,7 +87,7 @@ static inline void meters_pass(const struct metering meter[METERS_MAX], uint8_t 
 	for (uint8_t i = 0; i < n; i++) {
 		if (meter[i].profile == NULL)
 			continue;
-		// Looked at again: one meter may stand twice in the list.
+		// Looked at again: one meter may be twice in the list.
 		struct meter_look l = meter_look_at(meter[i].profile, meter[i].meter, time, length, meter[i].came);
 		meter_pass(meter[i].profile, meter[i].meter, time, &l);
 	}

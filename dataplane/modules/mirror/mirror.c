@@ -43,8 +43,8 @@ static int matches(const struct api_mirror *x, struct rte_mbuf *m, int from)
 	       port_in(x->remote_port, from ? ip.destination_port : ip.source_port);
 }
 
-// One more copy in this second, of all workers: the latest that one of them is in, as each reads the clock for itself.
-// Returns 0 when there were enough.
+// Counts a copy in this second, over all workers: the latest second that any has read. Returns 0 when the limit is
+// reached.
 static int may_copy(struct mirror *x, uint32_t rate, const struct worker *w)
 {
 	uint32_t second = (uint32_t)(w->now / w->tsc_hz);
@@ -64,8 +64,8 @@ static int may_copy(struct mirror *x, uint32_t rate, const struct worker *w)
 	return 0; // others take what there is
 }
 
-// What came in front of the IP header is still there: session_strip() moved the data's start only. A packet that we
-// sent to ourselves has no Ethernet header (packet.hops).
+// The bytes in front of the IP header are still there: session_strip() only moved the data's start. A packet to
+// ourselves has no Ethernet header (packet.hops).
 static struct rte_mbuf *copy_frame(struct worker *w, struct rte_mbuf *m, uint32_t snap)
 {
 	uint16_t front = session_view_of(m)->front;
@@ -91,7 +91,7 @@ static enum mirror_way finish(
 {
 	struct session_view *v = session_view_of(copy);
 
-	v->rule = NULL; // nobody's packet from here on
+	v->rule = NULL; // no session's packet from here on
 	switch (t->want.to) {
 	case API_MIRROR_PORT:
 		packet_of(copy)->port_out = t->port;

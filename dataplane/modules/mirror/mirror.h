@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mirrors: copies of the packets of some sessions go to a port, into a GTP-U tunnel or to an ERSPAN collector.
 //
-//   written by: the control thread (name, target, the sets of sessions); lines: their worker; window, sequence:
-//   workers, with atomic operations
-//   read by: workers, within a walk; a replaced target is freed after a grace period
+//   Written by: the control thread (name, target, the sets of sessions); each line by its worker; window, sequence:
+//   by workers, with atomic operations.
+//   Read by: workers, within a walk; a replaced target is freed after a grace period
 #ifndef MIRROR_MIRROR_H
 #define MIRROR_MIRROR_H
 
@@ -35,12 +35,13 @@ extern struct mirror mirrors[API_MAX_MIRRORS];
 // Which way a copy goes on.
 enum mirror_way { MIRROR_NONE, MIRROR_PORT, MIRROR_IP, MIRROR_FAILED };
 
-// The copy of a packet of this session, and its way on; MIRROR_NONE: there is none. MIRROR_FAILED: `copy` has a drop
-// reason. `m`: IP header at l3 = 0, session_view, in front of it what its `front` says. It is as before. Owner worker.
+// Copies a packet of this session and chooses the copy's way; MIRROR_NONE: none. MIRROR_FAILED: `copy` has a drop
+// reason. `m` has its IP header at l3 = 0, the session_view, and in front of it what `front` says; it is unchanged.
+// Owner worker.
 enum mirror_way mirror_copy(struct worker *w, struct rte_mbuf *m, struct rte_mbuf **copy);
 
-// erspan.c: puts GRE and ERSPAN headers in front of the frame at the data start of m, and an IP header from an address
-// of ours to the collector. Returns 0; -1 when there is no such address, or no room.
+// erspan.c: puts GRE and ERSPAN headers in front of the frame in m, and an IP header from our address to the collector.
+// Returns 0; -1 without such an address, or without room.
 int mirror_erspan(struct worker *w, struct rte_mbuf *m, struct mirror *x, const struct api_mirror *want, int uplink,
 	int truncated);
 

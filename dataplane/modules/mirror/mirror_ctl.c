@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The MIRROR object, and which sessions have mirrors. One that a session names need not be there.
+// The MIRROR object, and the sessions that have mirrors. A session may name a mirror that does not exist.
 #include "core/control.h"
 #include "core/object.h"
 #include "core/port.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mirrors: which packets are copied, where to, how many; what becomes of the fast path; changes.
+// Mirrors: copied packets, their targets and number; the fast path beside; changes.
 #include "mirror/mirror.h"
 #include "rule/session.h"
 #include "session/mobile_fixture.h"
@@ -80,7 +80,7 @@ static int tapped(const struct frame *f)
 	       memcmp(kit_frame("tap", 0)->bytes, f->at, f->length) == 0;
 }
 
-// Frames as they came, tunnel headers and all; the original goes on as ever.
+// Frames as received, with tunnel headers; the original goes on unchanged.
 static void frames(void **state)
 {
 	struct api_mirror x = to_port();
@@ -180,7 +180,7 @@ static void erspan_of_long_frames(void **state)
 	assert_true(kit_balance());
 }
 
-// Packets that we sent to ourselves come without Ethernet header; those that waited come with theirs.
+// Our own packets to ourselves have no Ethernet header; packets that waited have theirs.
 static void made_headers(void **state)
 {
 	struct kit_mobile *k = upf_session(1);
@@ -373,7 +373,7 @@ static void fast_path(void **state)
 	commit();
 	full_nodes(4);
 	assert_int_equal(full_nodes(10), 0);
-	// A session that comes in the transaction that takes the mirror away.
+	// A session created in the transaction that deletes the mirror.
 	put_mirror("m", &x);
 	kit_begin();
 	kit_put_mobile("s1", upf_session(1));
@@ -434,7 +434,7 @@ static void refusals(void **state)
 	put_mirror("m", &x);
 }
 
-// What a mirror goes to stays as long as the mirror; a refused transaction changes nothing.
+// A mirror's target cannot be deleted; a refused transaction changes nothing.
 static void targets_stay(void **state)
 {
 	struct api_mirror x = to_port();

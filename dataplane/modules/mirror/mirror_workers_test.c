@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mirrors of two workers, walked in turn, beside NAT44: packets enter by the first worker, and are handed to the one
-// that has the subscriber's ports or session.
+// Mirrors of two workers, walked in turn, beside NAT44. Packets enter by the first worker, which hands them to the
+// worker with the subscriber's ports or session.
 #include "instance/instance.h"
 #include "mirror/mirror.h"
 #include "nat/fixture_test.h"
@@ -116,8 +116,8 @@ static void beside_nat(void **state)
 	}
 }
 
-// From one subscriber to the other, of another worker: copied where it comes from, and where it goes to with the
-// sender's external end.
+// From one subscriber to another worker's: copied at the source, and at the destination with the sender's external
+// address.
 static void hairpins(void **state)
 {
 	static const uint8_t nobody[6];
@@ -194,7 +194,7 @@ static int copies(struct worker *w)
 	return made;
 }
 
-// A worker's second begins at its own walk: those in the old one do not open the old one again.
+// A worker's second begins at its own walk: workers still in the old one do not start it again.
 static void rate_between_seconds(void **state)
 {
 	struct worker *w[2] = {worker_get(0), worker_get(1)};
@@ -220,7 +220,7 @@ static void rate_between_seconds(void **state)
 	assert_int_equal(made, 40);
 }
 
-// The GRE sequence is the mirror's: each number once, whichever worker sends.
+// The GRE sequence is the mirror's: each number once, over all workers.
 static void sequence(void **state)
 {
 	struct api_nat n = nat_body();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mss-uplink and mss-downlink: SYNs of sessions ask for segments that fit the way of both directions, so that a
-// connection needs neither fragments nor ICMP errors, which firewalls often drop (RFC 2923 §2.1).
+// mss-uplink and mss-downlink lower the MSS in SYNs of sessions to the MTU of both directions. So connections need
+// neither fragments nor ICMP errors, which firewalls often drop (RFC 2923 §2.1).
 //
 //   written by: `counts` by their worker
 #include "mss/mss.h"
@@ -66,7 +66,7 @@ static uint32_t route_mtu(uint8_t vrf, uint8_t version, const uint8_t *destinati
 	return i != NULL ? i->mtu : UINT32_MAX;
 }
 
-// Longest user's packet that leaves by the rule in one piece. `remote`: the host at the other end, where it is routed.
+// Longest user's packet that leaves by the rule unfragmented. `remote`: the host at the other end, if routed.
 static uint32_t rule_mtu(const struct rule *r, uint8_t version, const uint8_t *remote)
 {
 	if (r->outer == API_OUTER_ENDPOINT)
@@ -81,7 +81,7 @@ static uint32_t rule_mtu(const struct rule *r, uint8_t version, const uint8_t *r
 	return mtu > header ? mtu - header : 0;
 }
 
-// Both ways: the MSS is what its sender takes, and its packets come the same way as those that it sends.
+// Both ways: the MSS limits what its sender receives, and those packets take the same path as its own.
 static uint32_t path_mtu(const struct rule *r, uint8_t version, const uint8_t *ip)
 {
 	const uint8_t *source = ip + (version == 4 ? 12 : 8), *destination = source + (version == 4 ? 4 : 16);
@@ -108,7 +108,7 @@ static uint16_t limit_of(const struct rule *r, const struct packet *pkt, const u
 	return (uint16_t)least;
 }
 
-// Fragments are left alone: a later one does not say whether it has options.
+// Fragments stay unchanged: a later one does not show options.
 static __rte_always_inline int is_syn(const struct packet *pkt, const uint8_t *data)
 {
 	return pkt->protocol == IP_PROTOCOL_TCP && pkt->fragment == 0 && tcp_is_syn(data + pkt->l4);

@@ -12,8 +12,8 @@ static inline int mss_anywhere(const struct instances *n)
 	return n->clamping || __atomic_load_n(&session_tables.clamping, __ATOMIC_ACQUIRE) != 0;
 }
 
-// 1 when that of a packet of the rule is, which came by the instance (its index). Workers, within a walk; the control
-// thread.
+// 1 when the MSS of the rule's packets, received by the instance (its index), is limited. Workers, within a walk; the
+// control thread.
 int mss_is_limited(const struct rule *r, uint16_t came);
 
 #endif

@@ -22,7 +22,7 @@ static void put_agf(uint32_t home, uint16_t mss)
 	put(gateway_home_name(home), &k);
 }
 
-// Adds what a way puts in front: of homes 1 and 2 as bng_way(), of 3 and 4 with tunnels.
+// Adds the way's encapsulation: of homes 1 and 2 as bng_way(), of 3 and 4 with tunnels.
 static void wrap(struct frame *f, uint32_t home, int uplink, int out)
 {
 	const struct bng *b = home == 1 ? &ipoe : &pppoe;
@@ -44,7 +44,7 @@ static const char *port_of(uint32_t home, int uplink, int out)
 	return uplink != out ? "access" : home <= 2 ? "internet" : "core";
 }
 
-// One TCP packet each way and of each family comes with `mss`, and leaves with `want`.
+// One TCP packet of each direction and family arrives with `mss` and leaves with `want`.
 static void pass(uint32_t home, uint8_t flags, uint32_t mss, uint32_t want4, uint32_t want6)
 {
 	static struct frame in, out;
@@ -67,7 +67,7 @@ static uint64_t full_packets(void)
 	return kit_node_packets("access-input") + kit_node_packets("core-input");
 }
 
-// SYNs, then what follows them, which the fast path takes; then those of a connection with the same ports.
+// SYNs, then later packets, which the fast path takes; then a new connection with the same ports.
 static void connect(uint32_t home, uint32_t mss, uint32_t want4, uint32_t want6)
 {
 	pass(home, TCP_SYN, mss, want4, want6);
@@ -84,7 +84,7 @@ static void connect(uint32_t home, uint32_t mss, uint32_t want4, uint32_t want6)
 	}
 }
 
-// Of a port with an MTU of 1500, PPPoE takes 8; tunnels take 44 (IPv4) and 64 (IPv6).
+// From a port's MTU of 1500, PPPoE takes 8, tunnels 44 (IPv4) and 64 (IPv6).
 static void path(void **state)
 {
 	put_bng(&ipoe, API_MSS_PATH);
@@ -183,7 +183,7 @@ static void counted(void **state)
 	assert_int_equal(mss_row("internet").uplink - internet.uplink, 2);
 }
 
-// Options that cannot be read leave as they came, and so do fragments.
+// Unreadable options leave unchanged, and so do fragments.
 static void left_alone(void **state)
 {
 	static const uint8_t bad[][8] = {{2, 0, 5, 180}, {2, 1, 5, 180}, {2, 3, 5, 180}, {2, 5, 5, 180, 1},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of NAT44 share: its configuration, packets of subscribers and to them.
+// Shared by the tests of NAT44: its configuration, packets of subscribers and to them.
 #ifndef NAT_FIXTURE_TEST_H
 #define NAT_FIXTURE_TEST_H
 
@@ -133,7 +133,7 @@ static inline const char *ue(uint32_t n)
 	return text[n];
 }
 
-// Sends a packet of subscriber n, looks at what leaves, and says as whom.
+// Sends a packet of subscriber n, checks the output, and returns its external side.
 static inline struct external out(uint32_t n, uint8_t protocol, uint16_t source, const char *to, uint16_t destination)
 {
 	static struct frame f;
@@ -210,7 +210,7 @@ static inline void split(struct frame *f, uint32_t payload, uint16_t offset, int
 	frame_ip4_sum(f);
 }
 
-// Both fragments of a packet from `port` or to it pass, the later one first or last. *want: of what leaves.
+// Both fragments of a packet from or to `port` pass, the later one first or last. *want: as it leaves.
 static inline void both_pass(
 	const char *port, const struct frame *in, const char *to, const struct frame *want, int later_first)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NAT44 (RFC 4787, RFC 5382, RFC 5508, RFC 6888, RFC 7422): where it applies.
 //
-//   written by: the control thread, with release stores; what is replaced is freed after a grace period
+//   written by: the control thread, with release stores; replaced ones are freed after a grace period
 //   read by: workers, within a walk
 #ifndef NAT_NAT_H
 #define NAT_NAT_H
@@ -11,7 +11,6 @@
 #include "isthmus_api.h"
 #include "nat/table.h"
 
-// The configuration in force of an instance.
 struct nat {
 	char name[API_NAME];
 	struct api_nat want;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The NAT object: tables are made beside the old ones, swapped, and freed after a grace period. Times and the number of
-// blocks a subscriber may have change in place; anything else makes a new table, and all mappings go.
+// The NAT object: tables are made beside the old ones, swapped, and freed after a grace period. Times and blocks per
+// subscriber change in place; any other change makes a new table and loses all mappings.
 #include "core/control.h"
 #include "core/event.h"
 #include "core/object.h"
@@ -20,7 +20,7 @@
 #define BLOCKS_OF_STEP (1u << 17) // looked at, a millisecond
 #define REPORT_INTERVAL_MS 100
 
-// What the control plane was told of a block.
+// The last report of a block to the control plane.
 struct nat_report {
 	uint64_t seid;
 	uint32_t inside, session;
@@ -32,7 +32,7 @@ struct nat_now nat_now;
 
 static struct {
 	struct nat *first; // in force
-	struct nat *retired; // of which some block's release is not told yet
+	struct nat *retired; // a release of some block is not reported yet
 	uint16_t *epoch; // by session
 	uint16_t notice;
 	uint32_t tables; // made so far
@@ -68,7 +68,7 @@ static int raise(const struct nat_table *t, uint32_t id, uint32_t type, uint32_t
 	return event_try(&e);
 }
 
-// Tells what is not told yet. Returns 0, or an errno when there is no room for it.
+// Reports pending changes of a block. Returns 0, or an errno when there is no room for it.
 static int report(const struct nat_table *t, uint32_t id, int gone)
 {
 	const struct nat_block *b = &t->block[id];
@@ -110,7 +110,7 @@ static void lost(void)
 		owe(n, 0);
 }
 
-// As many reports as there is room for, of at most so many blocks. 1 when all are told.
+// As many reports as there is room for, of at most so many blocks. 1 when none is pending.
 static int pay(struct nat *n, int gone)
 {
 	for (uint32_t k = 0; k < BLOCKS_OF_STEP && n->owed != 0 && n->owed <= n->table->blocks; k++, n->owed++)
@@ -220,7 +220,7 @@ static int check(const char *key, const struct api_nat *want)
 	return check_size(key, want);
 }
 
-// 1 when a table made for the one does for the other.
+// 1 when one table serves both configurations.
 static int same_table(struct api_nat a, struct api_nat b)
 {
 	a.blocks = b.blocks = 0;
@@ -311,7 +311,7 @@ static void release(struct object_change *c)
 		free(old);
 		return;
 	}
-	// Nobody has the old table any more: its subscribers have lost their ports, which is told first.
+	// The old table has no reader left: its subscribers lost their ports, which is reported first.
 	old->next = own.retired;
 	own.retired = old;
 	owe(old, 0);
@@ -395,7 +395,7 @@ static void nat_row(struct stats_sink *sink, const struct nat *n, const struct b
 	stats_row(sink, &row, sizeof(row));
 }
 
-// A place is a block's number behind those of the tables before.
+// A place is a block's number plus those of earlier tables.
 static const struct nat *nat_at(uint64_t place, uint32_t *id)
 {
 	const struct nat *n = own.first;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nat-uplink: the subscriber's address and port become external ones. nat-downlink: the way back. nat-error: what we
-// tell a packet's sender of it. nat-age: time-outs.
+// nat-uplink: the subscriber's address and port become external ones. nat-downlink: the reverse. nat-error: in our ICMP
+// errors, the quoted packet becomes the sender's. nat-age: time-outs.
 #include "core/control.h"
 #include "core/event.h"
 #include "core/node.h"
@@ -80,7 +80,7 @@ static rte_edge_t onward(struct rte_mbuf *m, const struct nat_table *t, const ui
 	return EDGE_HAIRPIN;
 }
 
-// The subscriber's mapping for what was read, or NAT_NONE and *edge. An error neither makes nor keeps one (RFC 5508
+// The subscriber's mapping for the fields read, or NAT_NONE and *edge. An error neither makes nor keeps one (RFC 5508
 // REQ-6).
 static uint32_t mapping_of(struct worker *w, const struct nat *n, struct rte_mbuf *m, const struct nat_packet *p,
 	enum nat_kind kind, rte_edge_t *edge)
@@ -131,8 +131,8 @@ static rte_edge_t ask(struct worker *w, struct rte_mbuf *m, struct follow_scope 
 	return edge[fragment_follow(w, m, &scope, resume)];
 }
 
-// Of a fragment: EDGE_NEXT when its ports are known. While it waits, which the session does not see, the rule may
-// become another session's: its generation stands where ip-output writes later.
+// A fragment: EDGE_NEXT when its ports are known. While it waits, unseen by the session, its rule may become another
+// session's: the generation is kept where ip-output writes later.
 static __rte_noinline rte_edge_t fragment_out(struct worker *w, struct rte_mbuf *m)
 {
 	struct session_view *v = session_view_of(m);
@@ -150,8 +150,8 @@ static rte_edge_t no_pair(struct rte_mbuf *m, enum pair_kind kind)
 	return packet_leave(m, kind == PAIR_NONE ? &drop_protocol : &drop_malformed, EDGE_DROP);
 }
 
-// A protocol without ports. What the subscriber has of it shares one mapping, so that it has an external address, and
-// keeps it; a port stands for that.
+// A protocol without ports. A subscriber's packets of it share one mapping, which fixes the external address; a port
+// stands for it.
 static rte_edge_t other_out(
 	struct worker *w, const struct nat *n, struct rte_mbuf *m, const struct nat_packet *p, uint16_t instance)
 {
@@ -179,13 +179,13 @@ static rte_edge_t translate_out(struct worker *w, const struct nat *n, struct rt
 
 	if (!inside && ip[9] != IP_PROTOCOL_ICMP)
 		return EDGE_NEXT;
-	// An error of ours tells its receiver of a packet as that one knows it (nat-error).
+	// Our error quotes the packet with the addresses that its receiver knows (nat-error).
 	if (ip[9] == IP_PROTOCOL_ICMP && ip_is_local(packet_of(m)->vrf, 4, ip + 12))
 		return onward(m, t, ip, instance);
 	if (unlikely(packet_of(m)->fragment != 0) && (edge = fragment_out(w, m)) != EDGE_NEXT)
 		return edge;
 	enum nat_kind kind = nat_read(&p, ip, m->data_len - packet_of(m)->l3, 1, follow_head(m));
-	// From another address of the subscriber's, an error about a packet to an inside one.
+	// From another address of the subscriber, an error about a packet to an inside address.
 	if (!inside && (p.inner == NULL || !nat_is_inside(t, rte_be_to_cpu_32(p.address))))
 		return EDGE_NEXT;
 	if (unlikely(kind > NAT_OTHER))
@@ -208,7 +208,7 @@ struct uplink_walk {
 	uint32_t generation;
 };
 
-// What translates a packet; NULL: it goes on as it is.
+// Translation of a packet; NULL: it passes unchanged.
 struct uplink {
 	const struct nat *nat;
 	uint16_t instance;
@@ -277,7 +277,7 @@ static uint16_t nat_uplink(struct rte_graph *graph, struct rte_node *node, void 
 	return n;
 }
 
-// A hypothetical packet takes no mapping; it goes on as it is.
+// A hypothetical packet takes no mapping; it passes unchanged.
 static int foresee_uplink(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
 {
 	struct uplink_walk k = {
@@ -316,7 +316,7 @@ static rte_edge_t other_in(struct worker *w, const struct nat *n, struct rte_mbu
 	return pair_in(w, n, m, p, &q) == PAIR_GOES_ON ? EDGE_NEXT : EDGE_DROP;
 }
 
-// RFC 4787 REQ-8: whoever sends to the external port reaches the subscriber.
+// RFC 4787 REQ-8: any sender to the external port reaches the subscriber.
 static rte_edge_t translate_in(struct worker *w, const struct nat *n, struct rte_mbuf *m, uint8_t *ip, uint32_t address)
 {
 	struct nat_table *t = n->table;
@@ -331,7 +331,7 @@ static rte_edge_t translate_in(struct worker *w, const struct nat *n, struct rte
 		return packet_leave(m, &drop_malformed, EDGE_DROP);
 	if (unlikely(kind == NAT_OTHER))
 		return other_in(w, n, m, &p);
-	// RFC 5508 REQ-3: an error is about a packet from the address that it comes to.
+	// RFC 5508 REQ-3: an error quotes a packet from its destination.
 	uint32_t slot =
 		memcmp(&p.address, ip + 16, 4) == 0 ? nat_place(t, address, rte_be_to_cpu_16(p.port)) : NAT_NONE;
 	uint32_t owner = slot == NAT_NONE ? NAT_NONE : nat_owner(t, slot);
@@ -404,8 +404,8 @@ RTE_INIT(nat_resume)
 	resume_downlink = resume_register("nat-downlink");
 }
 
-// RFC 5508 REQ-4: a packet that an error of ours is about becomes what its sender sent. Of one that turned round the
-// destination alone: the error turns round in its turn.
+// RFC 5508 REQ-4: our error quotes the packet as its sender sent it. Of a packet that turned round only the destination
+// is restored: the error turns round in its turn.
 static rte_edge_t untranslate(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
 {
 	struct packet *pkt = packet_of(m);
@@ -420,7 +420,7 @@ static rte_edge_t untranslate(struct worker *w, struct rte_node *node, struct rt
 		nat_read(&p, rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3), m->data_len - pkt->l3, out, NULL);
 	if (kind == NAT_ERROR || kind == NAT_LATER)
 		return EDGE_NEXT; // which no error may be about
-	// Of a protocol without ports the session's worker knows the external address by the mapping that stands for
+	// For a protocol without ports, the session's worker knows the external address by a mapping that stands for
 	// it.
 	int pair = kind == NAT_OTHER && p.inner == NULL && p.protocol != IP_PROTOCOL_ICMP;
 	if ((kind != NAT_FLOW && !pair) || n == NULL)

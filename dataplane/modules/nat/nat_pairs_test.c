@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NAT44 of protocols without ports in the graph: what leaves and comes back, byte by byte; two subscribers at one
-// remote, limits, ends, ICMP errors. Two workers: a pair is its session's worker's, or the other one's.
+// NAT44 of protocols without ports in the graph: both directions byte by byte; two subscribers at one remote, limits,
+// ends, ICMP errors. Two workers: a pair belongs to its session's worker, or to the other.
 #include "core/trace_inside.h"
 #include "nat/fixture_test.h"
 
@@ -211,7 +211,7 @@ static void one_at_a_remote(void **state)
 		goes_out(2, kind, 0, FAR4);
 		comes_to(2, kind, 0, FAR4);
 	}
-	goes_out(1, PPTP, 1, FAR4); // calls of PPTP are told apart
+	goes_out(1, PPTP, 1, FAR4); // PPTP calls are kept apart
 	comes_to(1, PPTP, 2, FAR4);
 }
 
@@ -349,8 +349,8 @@ static void errors(void **state)
 	assert_int_equal(row().pairs_made, made);
 }
 
-// RFC 5508 REQ-4: of the path's MTU the subscriber hears as of its own packet, on whichever worker the pair is.
-// (What a remote hears: own_errors_test.c.)
+// RFC 5508 REQ-4: the subscriber gets the path's MTU with its own packet quoted, on whichever worker the pair is. (For
+// a remote: own_errors_test.c.)
 static void too_big(void **state)
 {
 	static struct frame f, about;
@@ -399,7 +399,7 @@ static void not_translated(void **state)
 	expect_drop("ran", &f, "nat-protocol");
 }
 
-// In any order, both ways: they are of the pair that their first one is of.
+// In any order, both ways: they belong to their first one's pair.
 static void fragments(void **state)
 {
 	static struct frame f[2], want[2], whole;
@@ -441,7 +441,7 @@ static void no_row(const struct api_trace_row *row)
 {
 }
 
-// What `isthmus explain --downlink` asks about teaches nothing.
+// `isthmus explain --downlink` teaches nothing.
 static void hypothetical(void **state)
 {
 	static struct trace_order o = {.want = {.flags = API_TRACE_HYPOTHETICAL, .seconds = 30, .port = "internet"}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NAT44 in the graph: what leaves and comes back, byte by byte; hairpins, fragments, ICMP errors, limits, time.
+// NAT44 in the graph: both directions byte by byte; hairpins, fragments, ICMP errors, limits, time.
 #include "core/trace_inside.h"
 #include "nat/fixture_test.h"
 
@@ -47,9 +47,9 @@ static void there_and_back(void **state)
 
 		first[i] = e;
 		again = out(1, protocol[i], 4000, "198.51.100.77", 1234);
-		assert_true(same(&e, &again)); // whoever it sends to
+		assert_true(same(&e, &again)); // for any destination
 		reaches(1, protocol[i], FAR4, 53, &e, 4000);
-		reaches(1, protocol[i], "192.0.2.200", 999, &e, 4000); // whoever sends
+		reaches(1, protocol[i], "192.0.2.200", 999, &e, 4000); // from any source
 		again = out(1, protocol[i], 4001, FAR4, 53);
 		assert_false(same(&e, &again));
 		assert_string_equal(e.address, again.address);
@@ -85,7 +85,7 @@ static void without_checksum(void **state)
 	expect("ran", &f, "internet", &want);
 }
 
-// Only inside prefixes are translated, of IPv4; and nobody reaches them but through a mapping.
+// Only inside IPv4 prefixes are translated; they are reached only through a mapping.
 static void untouched(void **state)
 {
 	static struct frame f, want;
@@ -188,7 +188,7 @@ static void error_about(struct frame *f, uint8_t type, const char *from, const c
 	memcpy(f->at + 22, &sum, 2);
 }
 
-// RFC 5508 REQ-3 to REQ-6: both ways, with what they quote.
+// RFC 5508 REQ-3 to REQ-6: both ways, with their quotes.
 static void errors(void **state)
 {
 	static const uint8_t protocol[] = {17, 6, 1};
@@ -236,7 +236,7 @@ static void fragments(void **state)
 	}
 }
 
-// A later one alone waits for a second, and is translated by nothing that it does not belong to.
+// A later one alone waits for a second, and uses no foreign mapping.
 static void fragments_alone(void **state)
 {
 	static struct frame f, whole;
@@ -265,7 +265,7 @@ static void fragments_alone(void **state)
 	}
 }
 
-// The session gets another version while one of its fragments waits: what NAT44 knew of the old one does not count.
+// The session changes while one of its fragments waits: NAT44's data of the old version does not count.
 static void fragments_of_another_version(void **state)
 {
 	static struct frame f, whole;
@@ -310,8 +310,8 @@ static void fragments_before_a_list(void **state)
 	commit();
 }
 
-// RFC 6888 REQ-4, and what one subscriber uses up is its own (row A14). When all is used up, mappings work on, and what
-// they leave is given again (row A15).
+// RFC 6888 REQ-4: a subscriber exhausts only its own ports (row A14). When all are used up, mappings still work, and
+// freed ports are given again (row A15).
 static void limits(void **state)
 {
 	struct api_nat n = nat_body();
@@ -500,7 +500,7 @@ static void many_blocks(void **state)
 	assert_int_equal(row().resting, 1);
 }
 
-// RFC 7422: by arithmetic, and the address of a session that is gone is its successor's at once.
+// RFC 7422: by arithmetic; a deleted session's address is its successor's at once.
 static void deterministic(void **state)
 {
 	struct api_nat n = nat_body();
@@ -555,7 +555,7 @@ static void reports(void **state)
 	assert_int_equal(kit_event(API_EVENT_NAT_RELEASE, 0)->rule, a.rule);
 	assert_int_equal(kit_event(API_EVENT_NAT_RELEASE, 0)->seid, 1);
 	assert_int_equal(row().unreported, 0);
-	// A table that goes gives all of them back.
+	// A deleted table returns all of them.
 	out(2, 17, 4000, FAR4, 53);
 	kit_advance(300000);
 	struct api_nat n = nat_body();

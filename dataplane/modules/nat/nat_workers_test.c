@@ -61,7 +61,7 @@ static void hairpin(void **state)
 	}
 }
 
-// A later fragment has no port that would say whose it is: RFC 4787 REQ-14, whichever worker it comes to.
+// A later fragment has no port that names its subscriber: RFC 4787 REQ-14, on any worker.
 static void fragments(void **state)
 {
 	static const uint8_t protocol[] = {17, 6, 1};
@@ -77,7 +77,7 @@ static void fragments(void **state)
 		}
 }
 
-// A session that moves to another worker gets ports there when the old one has let go.
+// A session that moves to another worker gets ports there once the old worker released its own.
 static void moves(const struct api_nat *n)
 {
 	prepare(n);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our own ICMP errors about packets whose addresses NAT44 or NPTv6 has replaced: each sender gets to know of its own
-// packet, and the data network of no inside address (RFC 5508 REQ-4).
+// Our ICMP errors about packets translated by NAT44 or NPTv6. Each sender sees its own packet; the data network learns
+// no inside address (RFC 5508 REQ-4).
 #include "access/bng_test.h"
 #include "wire/icmp.h"
 #include <rte_ip.h>
@@ -74,7 +74,7 @@ static void send_frame(const char *port, const struct frame *f)
 	kit_run();
 }
 
-// A home's port 4000 of the protocol as it is known outside.
+// The external form of a home's port 4000 of the protocol.
 static void learn(int home, int family, uint8_t protocol)
 {
 	static struct frame f;
@@ -116,7 +116,7 @@ static const struct frame *quoted(const struct frame *f, uint8_t ttl)
 	return &copy;
 }
 
-// One frame left: an error from an address of ours that quotes the IP packet at `sent`, to its sender.
+// One frame left: our address's error to the sender, with the IP packet at `sent` quoted.
 static void tells(
 	const char *port, uint32_t before, const struct frame *sent, const char *source, enum icmp_problem problem)
 {
@@ -184,7 +184,7 @@ static int start(void **state)
 	return 0;
 }
 
-// To a home's port as it is known outside.
+// To a home's port by its external address.
 static void comes_in(struct frame *f, int home, uint8_t protocol, const char *from, uint32_t payload)
 {
 	int six = strchr(from, ':') != NULL;
@@ -193,8 +193,8 @@ static void comes_in(struct frame *f, int home, uint8_t protocol, const char *fr
 	make(f, protocol, from, outside[home].address[six], outside[home].port[six], payload);
 }
 
-// RFC 1812 §5.3.1, RFC 4443 §3.3: towards a home, which is routed to. The error leaves by the interface that the packet
-// came in on, or by one that translates nothing.
+// RFC 1812 §5.3.1, RFC 4443 §3.3: towards a home, by routing. The error leaves by the interface that the packet came in
+// on, or by an interface without translation.
 static void hop_limit(void **state)
 {
 	static const struct {
@@ -250,7 +250,7 @@ static void home_hears(struct frame *f)
 	tells("access", FRONT, sent, gateway(family), ICMP_PROBLEM_TOO_BIG);
 }
 
-// One home to the other by the address that is known outside: the sender knows no other.
+// One home to the other by its external address: the sender knows no other.
 static void turned_round(void **state)
 {
 	static struct frame f;
@@ -275,8 +275,7 @@ static void too_big_for_the_link(void)
 	home_hears(&f);
 }
 
-// ip-output sees the MTU when the source is an outside one already; and of several next hops of equal cost, which one
-// the flow takes.
+// ip-output checks the MTU when the source is already an outside one; and the flow's next hop of several of equal cost.
 static void too_big_out(void **state)
 {
 	struct api_interface n6 = {.port = "internet", .count = 2, .mtu = 1400};
@@ -312,8 +311,8 @@ static void too_big_out(void **state)
 	commit();
 }
 
-// What came in by a mapping, to an address that no session looks for: it is not sent on, with that address, wherever
-// routes lead.
+// A packet that came by a mapping to an address without a session is not forwarded with that address, wherever routes
+// lead.
 static void nobodys(void **state)
 {
 	static struct kit_mobile k;

@@ -156,7 +156,7 @@ static void learn_id(uint32_t *ids, uint8_t *n, uint32_t id)
 	ids[0] = id;
 }
 
-// What all pairs of a key say of a packet. Those that are over go.
+// Result of all pairs of a key for a packet. Expired ones are removed.
 struct seen {
 	struct pair *its; // of the inside address; whose the identifier is
 	struct pair *waits; // for an answer, not `its`
@@ -165,7 +165,7 @@ struct seen {
 	int known; // the identifier is another one's
 };
 
-// `inside`: of the subscriber, 0: from outside. `out`: the identifier goes out.
+// `inside`: of the subscriber, 0: from outside. `out`: the identifier is outgoing.
 static struct seen look(struct nat_pairs *all, struct pair_part *p, const struct pair_key *k, uint32_t inside,
 	uint32_t id, int out, uint32_t now)
 {
@@ -218,7 +218,7 @@ static enum pair_verdict begin(
 	return PAIR_OK;
 }
 
-// One that waited in vain lets others begin, for as long: its packets go on meanwhile.
+// A pair that waited in vain lets others begin, for as long; its packets still pass.
 static void await(struct pair *q, uint32_t now)
 {
 	if (q->unanswered == 0 || waits(q, now) || (q->rests != 0 && (int32_t)(q->rests - now) > 0))
@@ -287,7 +287,7 @@ void nat_pairs_age(struct nat_pairs *all, uint32_t worker, uint32_t now, uint32_
 {
 	struct pair_part *p = &all->part[worker];
 
-	// One that goes is replaced by the last one, so the cursor goes downwards.
+	// A removed pair is replaced by the last one, so the cursor goes downwards.
 	for (uint32_t n = (uint32_t)RTE_MIN(p->pairs, (uint64_t)pairs); n != 0 && p->pairs != 0; n--) {
 		p->cursor = p->cursor == 0 || p->cursor > p->pairs ? (uint32_t)p->pairs - 1 : p->cursor - 1;
 		const struct pair *q = &p->pair[p->used[p->cursor]];

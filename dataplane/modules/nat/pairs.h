@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// NAT44 of protocols without ports: who has a pair of addresses, of which the external one is shared. Pure: no packets.
+// NAT44 of protocols without ports: owners of pairs of addresses, of which the external one is shared. Pure: no
+// packets.
 //
-// An identifier is its receiver's: a call id of PPTP (RFC 2637 §4.1), an SPI of ESP (RFC 4303 §2.1). So a pair begins
-// with the one that goes out, and the first unknown one that comes from the remote is its answer. GRE of version 0 and
-// IPv6 in IPv4 have none: a remote is one subscriber's.
+// The receiver chooses its identifier: a call id of PPTP (RFC 2637 §4.1), an SPI of ESP (RFC 4303 §2.1). So a pair
+// begins with an outgoing packet, and the first unknown identifier from the remote is its answer. GRE of version 0 and
+// IPv6 in IPv4 have none: a remote belongs to one subscriber.
 //
-// All pairs of an external address, a remote and a kind are one worker's (nat_pair_worker), which alone writes them.
-//   written by several: `of_session`, by atomic operations, when a pair begins or ends
-//   read by others: counters (control thread)
+// All pairs of an external address, a remote and a kind belong to one worker (nat_pair_worker), their only writer.
+//   Written by several: `of_session`, by atomic operations, when a pair begins or ends.
+//   Read by others: counters (control thread)
 #ifndef NAT_PAIRS_H
 #define NAT_PAIRS_H
 
@@ -81,7 +82,7 @@ enum pair_verdict {
 struct nat_pairs *nat_pairs_create(uint32_t most, uint32_t workers, uint32_t sessions);
 void nat_pairs_free(struct nat_pairs *p);
 
-// What a transport header of `protocol` is, and its identifier (0: it has none). `room`: bytes of it that can be read.
+// Kind and identifier of a transport header of `protocol` (0: it has none). `room`: readable bytes.
 enum pair_kind nat_pair_kind(uint8_t protocol, const uint8_t *l4, uint32_t room, uint32_t *id);
 // The worker of a key.
 static inline uint32_t nat_pair_worker(const struct nat_pairs *p, const struct pair_key *k)
@@ -93,13 +94,14 @@ static inline uint32_t nat_pair_worker(const struct nat_pairs *p, const struct p
 }
 // What follows: the worker of the key.
 enum pair_verdict nat_pair_out(struct nat_pairs *p, uint32_t worker, const struct pair_user *u);
-// Whose a packet from the remote is, or NULL. `learn`: its identifier is an answer, where one is waited for.
+// The pair of a packet from the remote, or NULL. `learn`: its identifier is the awaited answer, if any.
 const struct pair *nat_pair_in(
 	struct nat_pairs *p, uint32_t worker, const struct pair_key *k, uint32_t id, uint32_t now, int learn);
-// Whose packet to the remote (`out`) or from it an ICMP error quotes, or NULL. Not refreshed (RFC 5508 REQ-6).
+// The pair of the packet to the remote (`out`) or from it that an ICMP error quotes, or NULL. Not refreshed (RFC 5508
+// REQ-6).
 const struct pair *nat_pair_quoted(
 	struct nat_pairs *p, uint32_t worker, const struct pair_key *k, uint32_t id, uint32_t now, int out);
-// Looks at so many pairs in turn, and takes away those that have expired or whose session is gone or elsewhere.
+// Looks at so many pairs in turn; removes expired ones and those whose session is gone or moved.
 void nat_pairs_age(struct nat_pairs *p, uint32_t worker, uint32_t now, uint32_t pairs);
 
 #endif

@@ -22,7 +22,7 @@ DROP_REASON(drop_full, "nat-pair-full",
 
 enum { EDGE_NEXT, EDGE_DROP };
 
-// While the packet goes to the pair's worker, for which the rule is not valid.
+// For the way to the pair's worker, where the rule is not valid.
 struct pair_view {
 	uint32_t session, inside;
 	uint16_t epoch;
@@ -79,7 +79,7 @@ static const struct reason *refusal(
 	return pair != NULL && pair->inside == v->inside ? NULL : &drop_unknown; // others have the address too
 }
 
-// The packet does not leave, by its length (as in ip-output), and its sender is told.
+// The packet's length prevents its departure (as in ip-output), and its sender gets an error.
 static int is_too_big(struct worker *w, struct rte_mbuf *m, const uint8_t *ip)
 {
 	const struct packet *pkt = packet_of(m);
@@ -106,7 +106,7 @@ enum pair_step pair_out(struct worker *w, const struct nat *n, struct rte_mbuf *
 	pkt->instance = instance;
 	session_view_of(m)->inside = p->inner == NULL ? v.inside : 0;
 	if (p->inner == NULL && is_too_big(w, m, p->ip))
-		return PAIR_GOES_ON; // who has its rule tells its sender
+		return PAIR_GOES_ON; // the worker of its rule sends the error
 	uint32_t owner = nat_pair_worker(t->pairs, &q->key);
 	if (owner != w->id) {
 		*pair_view_of(m) = v;
@@ -126,7 +126,7 @@ enum pair_step pair_in(struct worker *w, const struct nat *n, struct rte_mbuf *m
 	uint32_t now = nat_time(w);
 	const struct pair *pair;
 
-	// RFC 5508 REQ-3: an error is about a packet from the address that it comes to.
+	// RFC 5508 REQ-3: an error quotes a packet from its destination.
 	if (p->inner == NULL)
 		pair = nat_pair_in(pairs, w->id, &q->key, q->id, now, !trace_is_hypothetical(m));
 	else if (memcmp(&p->address, p->ip + 16, 4) == 0)
@@ -158,7 +158,7 @@ static rte_edge_t admit(struct worker *w, struct rte_node *node, struct rte_mbuf
 	struct nat_packet p;
 
 	forget_rule(m, ip);
-	// The configuration may be another one than that by which it got its address.
+	// The configuration may have changed since it got its address.
 	if (n == NULL || nat_read(&p, ip, m->data_len - packet_of(m)->l3, 1, follow_head(m)) != NAT_OTHER ||
 		pair_read(&q, n, m, &p, 1) < PAIR_GRE || nat_pair_worker(n->table->pairs, &q.key) != w->id)
 		return packet_leave(m, &drop_unknown, EDGE_DROP);

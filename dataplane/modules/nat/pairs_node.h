@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets of protocols without ports: which pair they are of, and what becomes of them. Its session's worker gives such
-// a packet its external address; the pair's worker, to which it then goes, says whether it may leave.
+// Packets of protocols without ports: their pair and their way. The session's worker gives a packet its external
+// address; the pair's worker, its next stop, decides whether it may leave.
 #ifndef NAT_PAIRS_NODE_H
 #define NAT_PAIRS_NODE_H
 
@@ -22,10 +22,10 @@ enum pair_step {
 // Of a NAT_OTHER. PAIR_NONE: it is of no protocol that the instance translates.
 enum pair_kind pair_read(
 	struct pair_packet *q, const struct nat *n, struct rte_mbuf *m, const struct nat_packet *p, int out);
-// A packet of the subscriber that has the slot, or its ICMP error about one from the remote. Worker of the session.
+// A packet of the slot's subscriber, or its ICMP error about the remote's packet. Worker of the session.
 enum pair_step pair_out(struct worker *w, const struct nat *n, struct rte_mbuf *m, const struct nat_packet *p,
 	struct pair_packet *q, uint32_t slot, uint16_t instance);
-// A packet from the remote, or an ICMP error about one to it. Worker of the key.
+// A packet from the remote, or its ICMP error about one. Worker of the key.
 enum pair_step pair_in(struct worker *w, const struct nat *n, struct rte_mbuf *m, const struct nat_packet *p,
 	const struct pair_packet *q);
 

@@ -281,7 +281,7 @@ static void as_the_list(void **state)
 	nat_pairs_free(m.p);
 }
 
-// A subscriber's, whichever workers have them; those of all, and of a worker.
+// Limits of a subscriber over all workers; of all, and of a worker.
 static void limits(void **state)
 {
 	struct pair_key key = {.outside = 0xcb007104, .kind = PAIR_6IN4};
@@ -312,7 +312,7 @@ static void limits(void **state)
 	nat_pairs_free(m.p);
 }
 
-// As many subscribers at one remote as are looked through for a packet.
+// As many subscribers at one remote as are searched for a packet.
 static void at_one_remote(void **state)
 {
 	struct pair_key key = {.outside = 0xcb007104, .remote = 0xc6336401, .kind = PAIR_ESP};
@@ -336,7 +336,7 @@ static void at_one_remote(void **state)
 	nat_pairs_free(m.p);
 }
 
-// An answer that never comes holds others up for a while only, however often the subscriber begins again.
+// An answer that never comes delays others for a limited time, however often the subscriber begins again.
 static void waits_in_vain(void **state)
 {
 	struct pair_key key = {.outside = 0xcb007104, .remote = 0xc6336401, .kind = PAIR_ESP};
@@ -359,7 +359,7 @@ static void waits_in_vain(void **state)
 	nat_pairs_free(m.p);
 }
 
-// The latest identifiers are known; one subscriber alone has all that comes.
+// The latest identifiers are known; a subscriber alone gets all packets.
 static void identifiers(void **state)
 {
 	struct pair_key key = {.outside = 0xcb007104, .remote = 0xc6336401, .kind = PAIR_PPTP};

@@ -206,7 +206,7 @@ static void leave(struct nat_part *p, struct nat_subscriber *s)
 	__atomic_store_n(&s->owner, 0, __ATOMIC_RELEASE); // another worker may have it
 }
 
-// Of an earlier session: block by block, as far as the work of this visit goes. 1 when none is left.
+// Returns an earlier session's blocks one by one, within this visit's work. 1 when none is left.
 static int give_back_all(struct nat_table *t, const struct nat_user *u, struct nat_subscriber *s)
 {
 	for (uint32_t id = s->first; id != NAT_NONE && *u->work != 0; id = s->first) {
@@ -228,7 +228,7 @@ static uint32_t free_block(
 
 	if (t->want.mode == API_NAT_DETERMINISTIC)
 		return at;
-	// RFC 4787 REQ-2: all of a subscriber's ports are of one address.
+	// RFC 4787 REQ-2: all of a subscriber's ports are on one address.
 	uint32_t id = first ? p->oldest : p->first_of[s->first / t->per_address];
 	if (id == NAT_NONE || nat_rests(t, &t->block[id], u->now))
 		return NAT_NONE;
@@ -392,7 +392,7 @@ static int is_closing(const struct nat_slot *s)
 	return (s->tcp & NAT_TCP_RST) || (s->tcp & FINS) == FINS;
 }
 
-// RFC 5382 REQ-5: a mapping may stand for several connections, and is established while one of them may be.
+// RFC 5382 REQ-5: a mapping may serve several connections; it is established while one of them may be.
 static uint32_t timeout(const struct api_nat *times, const struct nat_slot *s)
 {
 	if (s->protocol == IP_PROTOCOL_UDP)
@@ -454,7 +454,7 @@ uint32_t nat_age(struct nat_table *t, uint32_t worker, uint32_t now, uint32_t po
 	struct nat_part *p = &t->part[worker];
 	uint32_t looked = 0, gone = 0;
 
-	// A block that goes is replaced by the last one, so the cursor goes downwards.
+	// A removed block is replaced by the last one, so the cursor goes downwards.
 	for (uint32_t n = p->blocks; n != 0 && p->blocks != 0 && looked < ports && gone < NAT_WORK; n--) {
 		p->cursor = p->cursor == 0 || p->cursor > p->blocks ? p->blocks - 1 : p->cursor - 1;
 		uint32_t id = p->used[p->cursor];

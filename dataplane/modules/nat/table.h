@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mappings of one network instance: subscribers, their blocks of ports, what each port stands for. Pure: no packets.
+// Mappings of one network instance: subscribers, their blocks of ports, the mapping of each port. Pure: no packets.
 //
-// A port's mapping is found by its place, so the way in needs no table of keys; the way out has one for each worker.
-// What belongs to a worker (its blocks, its subscribers while they have blocks) is written by that worker alone.
-//   read by others: the owner of a block (workers), counters, blocks (control thread, for `show` and reports)
+// A port's mapping is found by its place: the inbound direction needs no table of keys, the outbound one has a table
+// per worker. Only a worker writes its own blocks, and its subscribers while they have blocks.
+//   Read by others: the owner of a block (workers); counters, blocks (control thread, for `show` and reports)
 #ifndef NAT_TABLE_H
 #define NAT_TABLE_H
 
@@ -39,7 +39,7 @@ struct nat_block {
 	uint32_t outside; // as on the wire
 	uint16_t first; // port
 	uint16_t used; // ports with a mapping
-	uint32_t subscriber; // its place; NAT_NONE: nobody's
+	uint32_t subscriber; // its place; NAT_NONE: free
 	uint32_t inside; // whom it was given for
 	uint32_t next; // the subscriber's next block; of a free one: the address's
 	uint32_t older, newer; // free: in the worker's list
@@ -88,7 +88,7 @@ struct nat_table {
 	struct nat_pairs *pairs; // of protocols without ports (pairs.h), or NULL
 };
 
-// What asks for a mapping. Times: seconds, of the configuration in force.
+// Request for a mapping. Times: seconds, of the configuration in force.
 struct nat_user {
 	uint32_t worker, session;
 	uint32_t inside; // as on the wire, as the port
@@ -96,10 +96,10 @@ struct nat_user {
 	uint8_t protocol;
 	uint32_t now;
 	uint32_t blocks; // most
-	uint32_t *work; // of this visit of the node: NAT_WORK at its beginning; nat_map() takes of it
+	uint32_t *work; // of this visit of the node: NAT_WORK at its beginning; nat_map() takes from it
 };
 
-// Mappings that are taken away in one visit of a node, but that a block is finished: a tenth of a millisecond.
+// Mappings removed in one visit of a node, plus the rest of a block: a tenth of a millisecond.
 #define NAT_WORK 1024u
 
 enum nat_verdict {
@@ -110,7 +110,7 @@ enum nat_verdict {
 	NAT_MOVING, // another worker, or an earlier session, still has the blocks: for some visits
 };
 
-// Memory for `want`, which was checked. NULL: none. epoch, lives, told: set before it is used.
+// Memory for `want`, which was checked. NULL: none. The caller sets `epoch`, `lives` and `told` before use.
 struct nat_table *nat_table_create(const struct api_nat *want, uint32_t workers, uint32_t sessions);
 void nat_table_free(struct nat_table *t);
 // Index of an address among the ranges (host order), or NAT_NONE.
@@ -138,11 +138,11 @@ static inline uint64_t nat_key(uint32_t inside, uint16_t port, uint8_t protocol)
 	return (uint64_t)inside | (uint64_t)port << 32 | (uint64_t)protocol << 48; // a protocol is never 0
 }
 
-// The subscriber's mapping: the one that it has, or a new one, whose slot has not expired before the next nat_refresh.
+// The subscriber's mapping, found or new; a new slot does not expire before the next nat_refresh.
 enum nat_verdict nat_map(struct nat_table *t, const struct nat_user *u, uint32_t *slot);
-// The one that it has, or NAT_NONE. Not refreshed.
+// The existing mapping, or NAT_NONE. Not refreshed.
 uint32_t nat_find(const struct nat_table *t, const struct nat_user *u);
-// The same, whoever has it: of the worker's.
+// The same, of any subscriber of the worker.
 uint32_t nat_find_any(const struct nat_table *t, uint32_t worker, uint32_t inside, uint16_t port, uint8_t protocol);
 // Slot of an external address (index) and port, or NAT_NONE.
 static inline uint32_t nat_place(const struct nat_table *t, uint32_t address, uint16_t port)
@@ -166,13 +166,13 @@ static inline void nat_prefetch(const struct nat_table *t, uint32_t worker, cons
 }
 // The worker of a slot, or NAT_NONE. Any worker.
 uint32_t nat_owner(const struct nat_table *t, uint32_t slot);
-// The mapping that a packet from outside goes by, or NULL. Owner.
+// The mapping of a packet from outside, or NULL. Owner.
 struct nat_slot *nat_enter(struct nat_table *t, uint32_t slot, uint8_t protocol, uint32_t now);
 static inline const struct nat_block *nat_block_of(const struct nat_table *t, uint32_t slot)
 {
 	return &t->block[slot >> t->shift];
 }
-// RFC 6888 REQ-8: a free block that another subscriber had rests for a while.
+// RFC 6888 REQ-8: a free block of another subscriber rests for a while.
 static inline int nat_rests(const struct nat_table *t, const struct nat_block *b, uint32_t now)
 {
 	return b->since != 0 && now - b->since < __atomic_load_n(&t->want.hold, __ATOMIC_RELAXED) * NAT_SECOND;
@@ -186,8 +186,8 @@ static inline uint16_t nat_port_of(const struct nat_table *t, uint32_t slot)
 void nat_refresh(const struct api_nat *times, struct nat_slot *s, uint32_t now, uint8_t flags, int data);
 void nat_arrived(const struct api_nat *times, struct nat_slot *s, uint32_t now, uint8_t flags);
 
-// Looks at blocks in turn, until `ports` mappings were looked at, or NAT_WORK taken away: what has expired, or whose
-// session is gone, goes. Returns at how many it looked.
+// Looks at blocks in turn, until `ports` mappings were visited or NAT_WORK removed. Removes expired mappings and those
+// of ended sessions. Returns how many it visited.
 uint32_t nat_age(struct nat_table *t, uint32_t worker, uint32_t now, uint32_t ports);
 
 #endif

@@ -93,8 +93,8 @@ static uint32_t mappings_of(uint32_t worker)
 	return n;
 }
 
-// What room_for() has to answer, and 1 when it is a new block, which must be free, rested, and of `address` unless that
-// is NAT_NONE.
+// Expected answer of room_for(); 1 when it is a new block, which must be free, rested, and of `address` unless that is
+// NAT_NONE.
 static enum nat_verdict expected(uint32_t session, uint32_t worker, int *fresh, uint32_t *address)
 {
 	uint32_t n = 0;
@@ -250,8 +250,7 @@ static void end_or_begin(void)
 static void pass_time(void)
 {
 	m.now += pick(40 * NAT_SECOND);
-	for (uint32_t i = 0; i < 4 * WORKERS;
-		i++) // a block that takes the place of one that goes waits for the next round
+	for (uint32_t i = 0; i < 4 * WORKERS; i++) // a block in the place of a removed one waits for the next round
 		nat_age(m.t, i % WORKERS, m.now, UINT32_MAX);
 	for (uint32_t b = 0; b < BLOCKS; b++) {
 		uint32_t s = m.block[b].session;
@@ -365,7 +364,7 @@ static void told_nothing(const struct nat_table *t, uint32_t worker, uint32_t bl
 {
 }
 
-// A subscriber with all the mappings that one may have.
+// A subscriber with the maximum of mappings.
 static struct nat_table *full(struct nat_user *u)
 {
 	struct api_nat want = {.mode = API_NAT_BLOCKS,
@@ -395,9 +394,9 @@ static struct nat_table *full(struct nat_user *u)
 	return t;
 }
 
-#define VISIT_MOST (2 * LARGE) // what a visit takes away: no more than begins a block, and the rest of that block
+#define VISIT_MOST (2 * LARGE) // mappings that a visit removes at most, with the rest of its last block
 
-// RFC 6888 REQ-8: the ports of a session that has gone are given back, a part of them in each visit.
+// RFC 6888 REQ-8: a deleted session's ports are returned, a part in each visit.
 static void visits_are_bounded(void **state)
 {
 	struct nat_user u;

@@ -25,7 +25,7 @@ static uint32_t header_of(const uint8_t *ip)
 	return (ip[0] & 15) * 4u;
 }
 
-// The packet inside an error went the other way: what is translated stands at its other end.
+// The packet inside an error went the other way: its other end is translated.
 static enum nat_kind read_error(struct nat_packet *p, uint32_t room, int out)
 {
 	uint8_t *inner = p->l4 + ICMP_HEADER;
@@ -57,7 +57,7 @@ static enum nat_kind read_flow(struct nat_packet *p, uint32_t room, uint32_t len
 	return NAT_FLOW;
 }
 
-// Of an ICMP error only the first fragment says what it is about.
+// Only an ICMP error's first fragment quotes the packet.
 static enum nat_kind read_later(struct nat_packet *p, uint8_t *head, int out)
 {
 	p->l4 = head;
@@ -94,7 +94,7 @@ enum nat_kind nat_read(struct nat_packet *p, uint8_t *ip, uint32_t room, int out
 	return is_query(p->l4[0], out) ? read_flow(p, room, length - header, out) : NAT_OTHER;
 }
 
-// RFC 5508 §4.2: the quoted packet becomes what its sender knows, and the error's checksum covers it.
+// RFC 5508 §4.2: restores the quoted packet as its sender knows it; the error's checksum covers it.
 static void put_error(const struct nat_packet *p, int out, uint32_t address, uint16_t port)
 {
 	uint32_t header = (uint32_t)(p->inner_l4 - p->inner), n = header + 20;

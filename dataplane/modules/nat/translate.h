@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a packet is translated, and how: addresses, ports, checksums (RFC 1624). Pure.
+// Translation of a packet: addresses, ports, checksums (RFC 1624). Pure.
 #ifndef NAT_TRANSLATE_H
 #define NAT_TRANSLATE_H
 
@@ -25,15 +25,13 @@ struct nat_packet {
 	uint8_t protocol; // of the mapping
 	uint8_t tcp_flags;
 	uint8_t data; // a TCP segment with payload
-	uint8_t later; // a later fragment: l4 is what is known of its first one
+	uint8_t later; // a later fragment: l4 is its first one's data
 };
 
-// `out`: from a subscriber, whose source is translated; else the destination is. `room`: bytes that can be read and
-// written. Headers up to the transport header's ports were checked. `head`: of a later fragment, follow_head(), whose
-// port is translated; NULL: not known.
+// `out`: from a subscriber, source translated; else the destination. `room`: readable and writable bytes; headers were
+// checked up to the ports. `head`: follow_head() of a later fragment, whose port is translated; NULL: unknown.
 enum nat_kind nat_read(struct nat_packet *p, uint8_t *ip, uint32_t room, int out, uint8_t *head);
-// Puts an address, and a port where one was read, in the place of those that were read. An error's own address: only
-// with `whole`.
+// Replaces the address, and the port if one was read. An error's own address: only with `whole`.
 void nat_write(const struct nat_packet *p, enum nat_kind kind, int out, uint32_t address, uint16_t port, int whole);
 
 // Packets that were checked (what the functions above are made of).
@@ -49,7 +47,7 @@ static inline uint8_t *nat_address_at(uint8_t *ip, int source)
 	return ip + (source ? 12 : 16);
 }
 
-// The rest of p, whose ip, l4 and protocol are known, for a packet that was checked. `length`: from l4 on.
+// Reads the rest of p from a checked packet; ip, l4 and protocol are set. `length`: from l4 on.
 static inline void nat_read_flow(struct nat_packet *p, uint32_t length, int out)
 {
 	if (p->protocol == IP_PROTOCOL_TCP) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target: any IPv4 packet is read and written within its bytes; what was written is read again; a right
-// header checksum stays right, and so does the checksum of a whole ICMP error.
+// libFuzzer target: any IPv4 packet is read and written within its bytes. Written fields read back equal. Correct
+// header checksums stay correct, and so does the checksum of a whole ICMP error.
 #include "nat/pairs.h"
 #include "nat/translate.h"
 #include "wire/checksum.h"
@@ -21,7 +21,7 @@ static int icmp_good(const uint8_t *p, const struct ip_info *info)
 	return checksum_finish(checksum_add(0, p + info->l4, info->length - info->l4)) == 0;
 }
 
-// Of a protocol without ports, or an error about such.
+// Of a protocol without ports, or an error about it.
 static int is_pair(const struct nat_packet *p, const struct ip_info *info, uint32_t readable)
 {
 	uint32_t room = readable < info->length ? readable : info->length, id;
@@ -50,7 +50,7 @@ static void translate(uint8_t *p, uint32_t readable, const struct ip_info *info,
 	must(was.inner == NULL || !sum || icmp_good(p, info));
 }
 
-// The first byte: 1: out; the rest how much of the packet lies in the first segment, in eighths; 0xf8 and more: all.
+// The first byte: 1: out; the rest: how much of the packet is in the first segment, in eighths; 0xf8 and more: all.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct ip_info info;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // arp-access and nd-access: a subscriber asks for its gateway, and is answered in its own encapsulation.
 //
-// Only known subscribers are answered, and only about the gateway addresses of their access port, and where its
-// interface says so, about others of its networks (local proxy ARP). The question becomes the answer in place:
-// addresses change sides, tags stay. Whoever claims an address that is not its session's is dropped (row B11). Answers
-// to the control plane, which asks whether a subscriber is there, go up.
+// Answers only known subscribers, about the gateway addresses of their access port and, with local proxy ARP, about
+// others of its networks. The question becomes the answer in place: addresses change sides, tags stay. A claim to an
+// address that is not its session's is dropped (row B11). Answers to the control plane's questions whether a subscriber
+// is there are punted.
 #include "core/control.h"
 #include "core/port.h"
 #include "host/host.h"
@@ -24,8 +24,8 @@
 #include <string.h>
 
 #define ANSWERS_PER_SECOND 10000 // and worker
-#define ANSWERS_OF_SUBSCRIBER 100u // of these: one who asks without end leaves the others theirs
-#define BUCKETS (1u << 12) // of subscribers, by a hash that nobody can aim at
+#define ANSWERS_OF_SUBSCRIBER 100u // of these: an endless asker leaves the others theirs
+#define BUCKETS (1u << 12) // of subscribers, by a secret hash: collisions cannot be aimed at
 
 DROP_REASON(drop_unknown, "neighbour-unknown-subscriber",
 	"ARP or neighbour discovery from no known subscriber. Tags, PPPoE id, MAC address and port must all fit: see "
@@ -94,8 +94,8 @@ static int is_to(const struct port *p, const uint8_t *frame)
 	return memcmp(frame, p->mac.addr_bytes, 6) == 0;
 }
 
-// The gateway's address, or that of somebody else of its network: a probe for an address of one's own (RFC 5227, RFC
-// 4862 §5.4) finds it free.
+// The gateway's address, or another host's of its network. A probe for one's own address (RFC 5227, RFC 4862 §5.4)
+// finds it free.
 static int may_answer(
 	const struct port *p, const struct endpoint_view *e, const uint8_t *mac, uint8_t family, const uint8_t *target)
 {
@@ -185,11 +185,11 @@ static rte_edge_t nd_access(struct worker *w, struct rte_node *node, struct rte_
 		return packet_leave(m, &punt_neighbour_answer, EDGE_PUNT);
 	if (!may_answer(p, e, frame + 6, 6, nd.target))
 		return packet_leave(m, &drop_not_gateway, EDGE_DROP);
-	// RFC 4389 §4.1.3.3: what we answer for others overrides nothing, and says of no router.
+	// RFC 4389 §4.1.3.3: our answers for others have neither override nor router flag.
 	uint8_t flags = ip_is_gateway(6, nd.target, p->index) ? ND_ROUTER | ND_OVERRIDE : 0;
 	if (!within_limits(w, p, e, frame + 6))
 		return packet_leave(m, &drop_rate, EDGE_DROP);
-	// RFC 4861 §7.2.4: who has no address yet is answered through the group.
+	// RFC 4861 §7.2.4: a sender without an address is answered through the group.
 	memcpy(asker, nd.probe ? all_nodes : nd.source, 16);
 	memcpy(gateway, nd.target, 16);
 	if (!resize(m, e->l2_length + ND_LENGTH))

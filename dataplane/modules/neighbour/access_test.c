@@ -84,7 +84,7 @@ static void other_arp_is_not_answered(void **state)
 		{home, 7, home, "100.64.0.2", "100.64.0.3", ARP_REQUEST, "neighbour-not-gateway"},
 		{home, 7, home, "100.64.0.2", "10.1.0.1", ARP_REQUEST, "neighbour-not-gateway"},
 		{home, 7, home, "100.64.0.2", "100.64.0.2", ARP_REQUEST, "neighbour-announcement"},
-		{home, 7, home, "100.64.0.2", "100.64.0.1", ARP_REPLY, "neighbour-announcement"}, // to nobody
+		{home, 7, home, "100.64.0.2", "100.64.0.1", ARP_REPLY, "neighbour-announcement"}, // broadcast
 		{home, 7, home, "127.0.0.1", "100.64.0.1", ARP_REQUEST, "arp-malformed"},
 	};
 
@@ -212,7 +212,7 @@ static const char *text_of(const uint8_t address[16])
 	return address_text(&a, text);
 }
 
-// Answers to the control plane's questions go up, those that nobody asked for do not; row B11.
+// Answers to the control plane's questions are punted, unrequested ones are not; row B11.
 static void answers_to_us_go_up(void **state)
 {
 	static const struct {
@@ -244,7 +244,7 @@ static void answers_to_us_go_up(void **state)
 	}
 	assert_int_equal(kit_channel.frame[0].h.reason, API_FRAME_NEIGHBOUR_ANSWER);
 	assert_memory_equal(kit_channel.frame[0].h.mac, home, 6);
-	for (int i = 0; i < 3; i++) { // to a question of 0.0.0.0, too; the third to nobody
+	for (int i = 0; i < 3; i++) { // also to a question of 0.0.0.0; the third is broadcast
 		begin(&f, home, i < 2 ? ours : everyone, 7, 0x0806);
 		arp_put(f.bytes + f.length, ARP_REPLY, home, router_address("100.64.0.2").bytes, ours,
 			i == 0 ? (const uint8_t[4]){0} : router_address("100.64.0.1").bytes);
@@ -255,8 +255,8 @@ static void answers_to_us_go_up(void **state)
 	assert_true(kit_balance());
 }
 
-// What the control plane is told to announce is a router that is there: asked for, an echo's target, nobody else's. The
-// file's link-local address if there is one, else that of the MAC address, which always is an address of the port.
+// The router that the control plane announces exists: it answers neighbour discovery and echo requests, and no other
+// such address does. It is the file's link-local address, else the MAC address's, which the port always has.
 static void the_router_that_is_told_is_there(void **state)
 {
 	static const char of_mac[] = "fe80::ff:fe00:9902";
@@ -309,7 +309,7 @@ static void put_homes(uint32_t flags)
 	assert_int_equal(kit_change(API_INTERFACE, "homes", &f, sizeof(f)), 0);
 }
 
-// Where the interface says so, for all of its networks but the asker's own addresses, group and broadcast addresses.
+// With local proxy, for all its networks except the asker's own addresses, group and broadcast addresses.
 static void others_are_answered_for(void **state)
 {
 	static const struct {
@@ -359,7 +359,7 @@ static void nd_inside_ppp_is_dropped(void **state)
 	kit_only_rose(&before, "neighbour-on-ppp", 1);
 }
 
-// 100 a second for each subscriber: who asks for more takes nothing from the others.
+// 100 a second per subscriber: a greedy one takes nothing from the others.
 static void answers_are_bounded(void **state)
 {
 	kit_advance(1000001);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// ARP (RFC 826, RFC 5227) and neighbour discovery (RFC 4861) on core interfaces: what we ask, answer and believe.
+// ARP (RFC 826, RFC 5227) and neighbour discovery (RFC 4861) on core interfaces: questions, answers, and which packets
+// are believed.
 //
-// We believe (1) an answer to our own question, (2) the sender of a question to us, if packets are sent to it anyway,
-// and (3) a gratuitous announcement by a neighbour that is known already, which is how a gateway moves to its standby.
-// Nothing that arrives makes a new entry.
+// Accepted are (1) answers to our own questions and (2) the sender of a question to us, if packets are sent to it
+// anyway. Also (3) a gratuitous announcement of a known neighbour, by which a gateway moves to its standby. Received
+// packets never create an entry.
 #include "core/object.h"
 #include "host/clone.h"
 #include "neighbour/table.h"
@@ -46,7 +47,7 @@ static int may_answer(void)
 	return limit.answers++ < ANSWERS_PER_SECOND;
 }
 
-// A frame of ours on an interface; its payload goes to the returned place. NULL when there are no buffers.
+// Begins our frame on an interface; returns the place of its payload. NULL when there are no buffers.
 static uint8_t *frame_begin(struct rte_mbuf **m, const struct interface *i, const uint8_t *destination,
 	uint16_t ethertype, uint16_t payload)
 {
@@ -118,7 +119,7 @@ void exchange_probe(const struct neighbour *n)
 	const uint8_t *mac = n->state == STALE ? n->mac.addr_bytes : NULL;
 
 	if (i == NULL || i->down || source == NULL)
-		return; // nothing leaves, or nobody to ask as; the neighbour fails in time
+		return; // nothing leaves, or we have no address to ask from; the neighbour fails in time
 	if (n->family == 4)
 		arp_send(i, ARP_REQUEST, mac ? mac : broadcast, source, address);
 	else
@@ -204,7 +205,7 @@ static const struct reason *solicitation(const struct interface *i, const struct
 		believe(i->index, 6, nd->source, nd->mac, 0);
 	if (!may_answer())
 		return &drop_rate;
-	// RFC 4861 §7.2.4: the answer to a duplicate address probe goes to everyone.
+	// RFC 4861 §7.2.4: the answer to a duplicate address probe is multicast.
 	if (nd->probe) {
 		struct api_address ours = {.family = 6, .prefix = 128};
 
@@ -221,7 +222,7 @@ static const struct reason *advertisement(const struct interface *i, const struc
 {
 	if (ip_is_local_on(6, nd->target, i->index))
 		return &drop_conflict;
-	// Without its own option an advertisement confirms what we know, and says nothing else (RFC 4861 §7.2.5).
+	// Without its option an advertisement only confirms what we know (RFC 4861 §7.2.5).
 	struct neighbour *n = neighbour_find(i->index, 6, nd->target);
 	const uint8_t *mac = nd->mac;
 	if (mac == NULL && n != NULL && known(n))
@@ -239,7 +240,7 @@ static const struct reason *nd_packet(const struct interface *i, const struct nd
 	return nd->type == ND_SOLICIT ? solicitation(i, nd, from_mac) : advertisement(i, nd);
 }
 
-// The kernel asks and listens for itself, but we answer for both; what was nothing for us may be an answer to it.
+// The kernel also asks and listens, but we answer for both; a packet that is not for us may be its answer.
 static const struct reason *tell_kernel(const struct rte_mbuf *m, int answered, const struct reason *drop)
 {
 	if (answered || drop == &drop_conflict || clone_up(m) != CLONE_TAKEN)

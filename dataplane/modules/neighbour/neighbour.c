@@ -43,7 +43,7 @@ struct reason drop_nd_malformed = {.name = "nd-malformed",
 
 static struct {
 	struct neighbour *list; // `room`
-	uint32_t room, unresolved; // most neighbours; of those of one interface that do not answer (RFC 6583)
+	uint32_t room, unresolved; // most neighbours; of one interface's silent ones (RFC 6583)
 	struct {
 		uint16_t all, unresolved;
 	} of[1u << 16]; // by interface
@@ -101,15 +101,15 @@ static void drop_held(struct neighbour *n, const struct reason *r)
 		control_drop(unhold_oldest(n), r);
 }
 
-// The packet goes through ip-output once more, on the worker that it came from: there its flow keeps its order, and its
-// session has its pipe and its NAT44 mappings.
+// The packet passes ip-output again on its former worker: its flow keeps its order, its session its pipe and NAT44
+// mappings.
 static void send_on(struct rte_mbuf *m)
 {
 	control_inject(packet_of(m)->by, "ip-output", m);
 }
 
-// Its walk is over, so its rule may be gone, or be another session's. What was a session's is nobody's from now on, and
-// can have no answer: as of a routed packet that would go to its sender's address, wherever routes lead.
+// Its walk is over, so its rule may be gone or another session's. A session's packet has no session from now on and
+// gets no ICMP error. An error would be routed to its sender's address, wherever routes lead.
 static void forget_rule(struct rte_mbuf *m)
 {
 	struct session_view *v = session_view_of(m);
@@ -171,8 +171,8 @@ uint32_t neighbour_room(void)
 	return table.room;
 }
 
-// What may go to make room, the higher the sooner. A scan of a network fills the table with neighbours that fail, and
-// must cost those that answer, and those that we need, nothing (RFC 6583 §7.1).
+// How readily an entry is removed. A network scan fills the table with failing neighbours; it must not cost answering
+// or needed ones their entries (RFC 6583 §7.1).
 static int expendable(const struct neighbour *n, enum neighbour_purpose purpose)
 {
 	if (n->state == STATIC)
@@ -184,16 +184,16 @@ static int expendable(const struct neighbour *n, enum neighbour_purpose purpose)
 	return n->used ? 1 : n->state == STALE ? 3 : 2;
 }
 
-// 1 when the interface may have no further entry for this purpose, but in the place of one of its own: it has its share
-// of those that do not answer, or leaves no more than an eighth of the table to the others.
+// 1 when the interface may only replace one of its own entries for this purpose. It has its share of silent neighbours,
+// or leaves no more than an eighth of the table to the others.
 static int has_its_share(uint32_t interface, enum neighbour_purpose purpose)
 {
 	return purpose == FOR_ANYONE && (table.of[interface].unresolved >= table.unresolved ||
 						table.of[interface].all >= table.room - table.room / 8);
 }
 
-// A free slot, made free if need be. Looks at a few slots only, from where it stopped the last time, so that a flood
-// costs little; at all of them for what we need.
+// A free slot, freed if necessary. Examines a few slots from the last position, so a flood costs little; examines all
+// for needed neighbours.
 static struct neighbour *make_room(uint32_t interface, enum neighbour_purpose purpose)
 {
 	uint32_t looks = purpose == FOR_ANYONE ? RTE_MIN(LOOK_AT, table.room) : table.room;
@@ -273,8 +273,8 @@ static void give_up(struct neighbour *n, uint64_t now_ns)
 	n->due_ns = now_ns + FAILED_NS;
 }
 
-// RFC 6583 §7: who is not known, and is no gateway or peer, is asked for at most so often. Known neighbours are asked
-// again in any case: there are no more of them than the table has.
+// RFC 6583 §7: questions for unknown hosts that are no gateways or peers are rate-limited. Known neighbours are asked
+// in any case: the table bounds them.
 static int may_solicit(const struct neighbour *n, uint64_t now_ns)
 {
 	uint64_t second = now_ns / 1000000000ull;
@@ -336,7 +336,7 @@ static void tick(uint64_t now_ns)
 
 // A packet without a next hop's MAC.
 
-// Network and broadcast addresses of an interface's networks are nobody's (RFC 1812 §4.2.3.1, §5.3.5.2).
+// Network and broadcast addresses of an interface's networks are no hosts (RFC 1812 §4.2.3.1, §5.3.5.2).
 static int is_host(const struct interface *i, uint8_t family, const uint8_t *address)
 {
 	for (uint32_t k = 0; family == 4 && k < i->addresses; k++) {
@@ -351,7 +351,7 @@ static int is_host(const struct interface *i, uint8_t family, const uint8_t *add
 	return 1;
 }
 
-// A gateway, or a tunnel's peer: not what the packet of an unknown sender chooses.
+// A gateway or a tunnel's peer, which no unknown sender's packet can choose.
 static enum neighbour_purpose purpose_of(const struct next_hop *h, uint8_t family, const uint8_t *packet)
 {
 	const uint8_t *source = packet + (family == 4 ? 12 : 8), *destination = packet + (family == 4 ? 16 : 24);
@@ -411,7 +411,7 @@ static void check_interface(struct neighbour *n, void *arg)
 		neighbour_remove(n);
 }
 
-static struct interface *announced; // what the links were told, by index
+static struct interface *announced; // the last announcements on the links, by index
 static uint32_t announced_count;
 
 static void announce_new(const struct interface *i, const struct interface *before)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Neighbours on core interfaces (ARP, ND), and answers to subscribers who ask for their gateway.
+// Neighbours on core interfaces (ARP, ND), and answers to subscribers about their gateway.
 //
 // Nodes punt with these reasons; the control thread does the rest.
 #ifndef NEIGHBOUR_NEIGHBOUR_H

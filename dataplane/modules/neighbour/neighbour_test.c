@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ARP and neighbour discovery on core interfaces: what is asked, answered and believed, and packets that wait.
+// ARP and neighbour discovery on core interfaces: questions, answers, trust, and waiting packets.
 #include "ip/router_test.h"
 #include "neighbour/table.h"
 #include "testkit/reasons.h"
@@ -232,7 +232,7 @@ static void waiting_is_bounded(void **state)
 	assert_true(kit_balance());
 }
 
-// A scan of a network makes entries that fail; it neither grows without end nor displaces who answers.
+// A network scan makes failing entries; it neither grows without end nor displaces answering neighbours.
 static void scans_are_bounded(void **state)
 {
 	uint64_t full = kit_reason("neighbour-table-full");
@@ -250,7 +250,7 @@ static void scans_are_bounded(void **state)
 		kit_advance(110); // within the rate of the host path
 	}
 	assert_int_equal(kit_reason("neighbour-table-full") - full, NEIGHBOURS + 500 - NEIGHBOURS / 8);
-	// One entry more finds no place, and nothing else happens.
+	// One entry more has no place and no effect.
 	struct kit_reasons before = kit_reasons();
 	packet_to("10.44.99.1");
 	kit_only_dropped(&before, "neighbour-table-full", 1);
@@ -419,7 +419,7 @@ static void static_ones(const char *prefix, uint32_t count, int there)
 	}
 }
 
-// As many as there is room for, and others in the place of half of them. One more is refused by its name.
+// As many as there is room for, half of them replaced. One more is refused by its name.
 static void static_neighbours_have_room(void **state)
 {
 	uint32_t room = neighbour_room(), half = room / 2;
@@ -447,7 +447,7 @@ static void static_neighbours_have_room(void **state)
 	assert_int_equal(router_commit(), 0);
 }
 
-// Routes have nearly all next hops: what has none is refused, with all else of its transaction.
+// Routes use nearly all next hops: a neighbour without one is refused with its whole transaction.
 static void static_neighbours_need_next_hops(void **state)
 {
 	struct api_route r = {.interface = "north"};
@@ -497,7 +497,7 @@ static void new_interfaces_announce_themselves(void **state)
 	assert_int_equal(load16(router_out(0)->bytes + 14), 33);
 	assert_memory_equal(router_out(0)->bytes + 18 + 14, router_address("10.33.0.1").bytes, 4);
 	assert_memory_equal(router_out(1)->bytes, "\x33\x33\x00\x00\x00\x01", 6);
-	// A neighbour on it goes with it, and what waits for it too.
+	// A neighbour on it is removed with it, and so are its waiting packets.
 	uint64_t before = kit_reason("neighbour-unresolved");
 	packet_to("10.33.0.9");
 	kit_begin();
@@ -563,9 +563,9 @@ static void our_own_packets_wait_too(void **state)
 	assert_true(kit_balance());
 }
 
-// RFC 6583: a scan of a /64 costs nobody else anything. Who answers keeps the entry, also when it was not asked for a
-// while; a gateway and a tunnel's peer get one; unknown hosts are asked for at a bounded rate, and other interfaces
-// have their share.
+// RFC 6583: a scan of a /64 costs other hosts nothing. A neighbour that answers keeps its entry, also when unused for a
+// while; gateways and tunnel peers get one. Unknown hosts are asked for at a bounded rate, and other interfaces keep
+// their share.
 static void scans_cost_others_nothing(void **state)
 {
 	struct router_frame f;
@@ -613,7 +613,7 @@ static void scans_cost_others_nothing(void **state)
 	assert_int_equal(router_commit(), 0);
 }
 
-// At most so many questions for unknown hosts in a second, and those that were not asked fail in their time.
+// Questions for unknown hosts are limited per second; unasked ones fail in their time.
 static void questions_are_bounded(void **state)
 {
 	struct api_engine e = kit_engine();

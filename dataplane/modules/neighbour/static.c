@@ -114,7 +114,7 @@ static void forget(struct neighbour *n, void *arg)
 	n->wanted = 0;
 }
 
-// From now on it is asked, and used as long as it answers: what stood there was right until now.
+// Is probed from now on, and used as long as it answers: its address was right until now.
 static void remove_unwanted(struct neighbour *n, void *arg)
 {
 	if (n->state != STATIC || n->wanted)

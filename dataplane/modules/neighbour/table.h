@@ -10,7 +10,7 @@
 #define NEIGHBOURS 4096 // engine.max_neighbours, when it names none
 #define MAX_NEIGHBOURS 8000 // most that it may name: next hops are as many, with those of routes
 #define SOLICITATIONS 1000 // engine.solicitation_rate, when it names none
-#define NEIGHBOUR_HELD 8 // packets waiting for one neighbour; a further one takes the place of the oldest
+#define NEIGHBOUR_HELD 8 // packets waiting for one neighbour; a further one replaces the oldest
 
 // RFC 4861 §10, RFC 1122 §2.3.2.1
 #define PROBE_INTERVAL_NS 1000000000ull
@@ -49,8 +49,8 @@ enum neighbour_purpose {
 	FOR_US, // gateway of a route, peer of a tunnel
 	FOR_CONFIG, // the operator names it
 };
-// Makes it when it is not there. NULL when the interface has its share of unresolved neighbours, or the table is full
-// of those that may not go for this purpose.
+// Creates it if missing. NULL when the interface has its share of unresolved neighbours, or no entry may be replaced
+// for this purpose.
 struct neighbour *neighbour_ensure(
 	uint32_t interface, uint8_t family, const uint8_t *address, enum neighbour_purpose purpose);
 void neighbour_set_state(struct neighbour *n, enum neighbour_state state);
@@ -58,15 +58,15 @@ uint32_t neighbour_room(void); // most neighbours
 void neighbour_remove(struct neighbour *n);
 // Calls fn for every neighbour; fn may remove it.
 void neighbour_each(void (*fn)(struct neighbour *n, void *arg), void *arg);
-// Its MAC is known now: waiting packets go on their way.
+// Its MAC is known now: releases waiting packets.
 void neighbour_learn(struct neighbour *n, const uint8_t mac[6]);
 const uint8_t *neighbour_bytes(const struct neighbour *n); // 4 or 16 bytes
 
 // Messages (exchange.c).
 
-// Asks for the neighbour's MAC: a broadcast or group when it is not known, else the neighbour itself.
+// Asks for the neighbour's MAC: by broadcast or group if unknown, else by unicast.
 void exchange_probe(const struct neighbour *n);
-// Tells the link about an address of ours (RFC 5227 §3, RFC 4861 §7.2.6).
+// Announces an address of ours on its link (RFC 5227 §3, RFC 4861 §7.2.6).
 void exchange_announce(const struct interface *i, const struct api_address *a);
 void exchange_start(void); // registers the handlers
 

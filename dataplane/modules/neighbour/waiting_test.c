@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions' packets that wait for a neighbour: what became of their session meanwhile, and by which worker they go on.
+// Sessions' packets that wait for a neighbour: changes of their session meanwhile, and the worker on which they
+// continue.
 #include "core/engine.h"
 #include "session/mobile_fixture.h"
 #include "wire/arp.h"
@@ -118,7 +119,7 @@ static void sends_large(void)
 	assert_int_equal(kit_send("ran", f.at, f.length), 0);
 }
 
-// RFC 1191 §4: who must hear of the link's MTU hears at once, while we know whose packet it is.
+// RFC 1191 §4: the sender learns the link's MTU at once, while its packet's session is known.
 static void too_large_need_not_wait(void **state)
 {
 	kit_begin();
@@ -126,7 +127,7 @@ static void too_large_need_not_wait(void **state)
 	commit();
 	sends_large();
 	kit_run();
-	assert_int_equal(kit_count("internet"), 0); // nobody is asked for
+	assert_int_equal(kit_count("internet"), 0); // no neighbour is asked for
 	assert_int_equal(kit_count("ran"), 1);
 	const uint8_t *gtpu = kit_frame("ran", 0)->bytes + 14 + 28, *ip = gtpu + 8;
 
@@ -136,7 +137,7 @@ static void too_large_need_not_wait(void **state)
 	assert_int_equal(load16(ip + 26), 1280);
 }
 
-// Its rule is another session's when the packet goes on: neither that one nor the data network hears of it.
+// Its rule is another session's when the packet continues: neither that session nor the data network gets an error.
 static void session_goes(int held)
 {
 	struct kit_reasons before;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // NPTv6 (RFC 6296): where it applies.
 //
-//   written by: the control thread, with release stores; what is replaced is freed after a grace period. Counts: each
+//   written by: the control thread, with release stores; replaced ones are freed after a grace period. Counts: each
 //   line by its worker
 //   read by: workers, within a walk
 #ifndef NPTV6_NPTV6_H
@@ -17,7 +17,6 @@ struct nptv6_counts {
 	uint64_t packets[2][API_NPTV6_PAIRS]; // by direction
 } cache_aligned;
 
-// The configuration in force of an instance.
 struct nptv6 {
 	struct nptv6_pair pair[API_NPTV6_PAIRS];
 	uint32_t pairs;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The NPTV6 object: made beside the old one, swapped, and freed after a grace period. There is no state but counts,
-// which pairs that stay keep.
+// The NPTV6 object: made beside the old one, swapped, and freed after a grace period. Its only state are counts, which
+// remaining pairs keep.
 #include "core/control.h"
 #include "core/object.h"
 #include "nptv6/nptv6.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nptv6-uplink: inside source addresses become outside ones. nptv6-downlink: destinations, the way back. nptv6-error:
-// what we tell a packet's sender of it.
+// nptv6-uplink: inside source addresses become outside ones. nptv6-downlink: destinations, the reverse. nptv6-error: in
+// our ICMP errors, the quoted packet becomes the sender's.
 #include "core/node.h"
 #include "core/trace.h"
 #include "nptv6/nptv6.h"
@@ -15,7 +15,8 @@ DROP_REASON(drop_inside, "nptv6-inside-address",
 
 enum { EDGE_NEXT, EDGE_DROP, EDGE_HAIRPIN };
 
-// An error tells its receiver of a packet as that one knows it. No checksum changes with the addresses.
+// An error quotes the packet with the addresses that its receiver knows. Checksums stay valid when the addresses
+// change.
 static void translate_quoted(const struct nptv6 *n, struct rte_mbuf *m, enum nptv6_direction d)
 {
 	const struct packet *pkt = packet_of(m);
@@ -42,8 +43,7 @@ static int translate(
 	return 1;
 }
 
-// What the data network sent with an inside source, and is routed back there, is nobody's of the inside. Nor are errors
-// of ours.
+// A packet of the data network with an inside source, routed back there, is not of the inside. Nor are our errors.
 static int comes_from_inside(struct rte_mbuf *m, uint16_t instance, const uint8_t *source)
 {
 	const struct rule *r = session_view_of(m)->rule;
@@ -63,7 +63,7 @@ static rte_edge_t to_outside(const struct worker *w, struct nptv6 *n, struct rte
 	if (unlikely(!translate(w, n, i, NPTV6_OUT, m, ip + 8)))
 		return packet_leave(m, &drop_unmapped, EDGE_DROP);
 	translate_quoted(n, m, NPTV6_OUT);
-	// §4.3 (hairpinning): it turns round, translated in both directions, as if it had been outside.
+	// §4.3 (hairpinning): it turns round, translated both ways, as if it had been outside.
 	return likely(nptv6_find(n->pair, n->pairs, NPTV6_IN, ip + 24) < 0) ? EDGE_NEXT : EDGE_HAIRPIN;
 }
 
@@ -162,7 +162,7 @@ static struct rte_node_register nptv6_downlink_node = {
 };
 NODE_STAGE(nptv6_downlink_node, "lookup-ue", .before = "firewall-ue", .standard = 1)
 
-// A packet that an error of ours is about becomes what its sender sent. Of one that turned round the destination alone:
+// Our error quotes the packet as its sender sent it. Of a packet that turned round only the destination is restored:
 // the error turns round in its turn.
 static inline rte_edge_t untranslate(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
 {

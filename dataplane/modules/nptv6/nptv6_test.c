@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NPTv6 in the graph: what leaves and comes back, byte by byte, with the checksums of who sees it; hairpins, ICMPv6
-// errors, what is refused.
+// NPTv6 in the graph: both directions byte by byte, with the receivers' checksums; hairpins, ICMPv6 errors, refusals.
 #include "session/mobile_fixture.h"
 #include "wire/icmp.h"
 
@@ -177,7 +176,7 @@ static void routed(void **state)
 	expect("internet", comes(make(&f, FAR6, OUT64, 80), "internet"), "peers",
 		leaves(make(&want, FAR6, IN64, 80), "peers"));
 	counted(1, 1, 1);
-	// What came from outside does not get an outside address of ours.
+	// Packets from outside get no outside address of ours.
 	expect("internet", comes(make(&f, IN64, FAR6, 80), "internet"), "internet",
 		leaves(make(&want, IN64, FAR6, 80), "internet"));
 	counted(1, 1, 1);
@@ -246,7 +245,7 @@ static void begins(int fragment)
 	frame_fragment(&want, 0, 1);
 }
 
-// Who gets an error finds in it the packet that it sent.
+// An error quotes the packet as its receiver sent it.
 static void errors(void **state)
 {
 	static const uint8_t type[] = {1, 2, 3, 4, 100};
@@ -310,7 +309,7 @@ static void our_errors(void **state)
 	assert_true(kit_balance());
 }
 
-// A pair that stays keeps its count, wherever it stands; a refused change leaves all as it is.
+// A remaining pair keeps its count, in any place; a refused change leaves all unchanged.
 static void changes(void **state)
 {
 	struct api_nptv6 n = body();

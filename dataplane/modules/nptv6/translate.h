@@ -47,8 +47,8 @@ static inline int nptv6_find(
 	return -1;
 }
 
-// Translates an address of the pair's prefix. 0, and unchanged: it has no counterpart. That is subnet 0xffff (§3.4), or
-// an interface identifier of all ones (§3.7; for its "all-zeros" see RFC erratum 8757).
+// Translates an address of the pair's prefix. 0, and unchanged: it has no counterpart: subnet 0xffff (§3.4), or an
+// interface identifier of all ones (§3.7; for its "all-zeros" see RFC erratum 8757).
 static inline int nptv6_map(const struct nptv6_pair *p, enum nptv6_direction d, uint8_t *address)
 {
 	uint8_t *at = address + (p->in_subnet ? 6 : 8), *end = address + (p->in_subnet ? 8 : 16);

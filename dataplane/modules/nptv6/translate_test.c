@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses of the two prefixes become each other's: examples, and on random pairs against what RFC 6296 asks for.
+// Translation between two prefixes: examples, and random pairs against RFC 6296.
 
 // clang-format off
 #include <setjmp.h>

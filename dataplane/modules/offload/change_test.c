@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of entries when something changes, and of what devices counted.
+// Entries and devices' counts after changes.
 #include "core/event.h"
 #include "offload/fixture_test.h"
 #include "testkit/events.h"
@@ -50,7 +50,7 @@ static void changes(void **state)
 	nothing_left();
 }
 
-// The destination becomes another's: ours, a UE's, one that is guarded.
+// Another destination: our address, a UE's, a guarded one.
 static void destinations(void **state)
 {
 	static struct frame f;
@@ -128,7 +128,7 @@ static void set_flags(const char *interface, uint32_t flags)
 	settle_entries();
 }
 
-// What core-input, ip-input and gtpu-input ask of the interface that a packet comes in by.
+// Checks of core-input, ip-input and gtpu-input on the received interface.
 static void interfaces(void **state)
 {
 	static const uint32_t flags[] = {API_INTERFACE_DOWN, API_INTERFACE_RPF_STRICT};
@@ -191,7 +191,7 @@ static void lost_and_down(void **state)
 	nothing_left();
 }
 
-// The port goes, the session stays: its entry is taken back before the device is closed.
+// The port is deleted, the session stays: its entry is removed before the device is closed.
 static void port_gone(void **state)
 {
 	static const struct tunnel_case spare = {"spare", "10.77.0.1", "10.77.0.2", 0x305, 0, 0};
@@ -232,7 +232,7 @@ static void port_gone(void **state)
 
 // ---- counters -------------------------------------------------------------------------------------------------------
 
-// What the URR's report in the reply of a change says, in packets of 108 bytes.
+// The URR's report in the reply to a change, in packets of 108 bytes.
 static void expect_report(const struct kit_mobile *k, uint64_t up, uint64_t down)
 {
 	uint32_t n;
@@ -294,7 +294,7 @@ static void periodic_report(void **state)
 	for (int i = 0; i < 200 && kit_events(API_EVENT_USAGE) == 0; i++) {
 		kit_advance(9000);
 		assert_int_equal(recorder_receive(INTERNET, f.at, f.length), 1);
-		bytes = (uint64_t)(50 + i) * 108; // it is told one step after it was made
+		bytes = (uint64_t)(50 + i) * 108; // it is installed one step after it was made
 	}
 	assert_int_equal(kit_events(API_EVENT_USAGE), 1);
 	assert_int_equal(kit_event(API_EVENT_USAGE, 0)->usage.bytes[API_DOWNLINK], bytes);

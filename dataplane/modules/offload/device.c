@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine of devices (rule/engine.h): what the full nodes let pass is put into the device that it came in by, where
-// `offload` of the port asks for it. The software's entry of the same rule stays: it takes what the device does not.
+// The engine of devices (rule/engine.h): flows that the full nodes passed are installed in the device that received
+// them, where the port's `offload` allows it. The software's entry of the same rule stays and takes the rest.
 //
-//   written by: workers put requests into a ring; all else is the control thread's, for rte_flow is slow
-//   safe because: a request says the rule's generation, and a retired rule's entries go in the same commit (take())
+//   Written by: workers put requests into a ring; all else is the control thread's, because rte_flow is slow.
+//   Safe because: a request names the rule's generation, and a retired rule's entries go in the same commit (take())
 #include "core/control.h"
 #include "core/port.h"
 #include "offload/mark.h"
@@ -26,7 +26,7 @@
 #define REQUESTS 4096u
 #define TICK_MS 4
 #define LEARN 512u // requests of a tick, about 2 ms: a flood of new flows leaves the control thread time
-#define SWEEP 400u // entries that a tick reads and makes anew where they changed: all in a second
+#define SWEEP 400u // entries that a tick reads and renews if they changed: all in a second
 #define SWEEP_NS 2000000ull // of a tick, where it has more to do
 #define WHOLE_NS 100000000ull // between two whole sweeps: routes and neighbours may change without end
 #define LOOK_NS 20000000ull // between two looks at links
@@ -289,7 +289,7 @@ static void ask(struct port *p)
 	}
 }
 
-// Entries of the port leave its device, or are lost with what it had.
+// Removes the port's entries from its device; `lost`: the device lost them.
 static void empty(const struct port *p, int lost)
 {
 	for (uint32_t i = 0; i < o.end; i++) {
@@ -341,7 +341,6 @@ static void look_at(struct port *p)
 	}
 }
 
-// A device was reset: what it had is gone.
 static int was_reset(uint16_t device, enum rte_eth_event_type type, void *arg, void *more)
 {
 	__atomic_store_n(&o.lost[device], 1, __ATOMIC_RELEASE);
@@ -388,7 +387,7 @@ static void tick(uint64_t now)
 		o.whole_ns = now + WHOLE_NS;
 		o.whole = o.end;
 	}
-	// A whole sweep goes on for as many ticks as devices make of it.
+	// A whole sweep takes as many ticks as devices need.
 	const uint32_t steps = RTE_MIN(RTE_MAX(o.whole, SWEEP), o.end);
 	for (uint32_t i = 0; i < steps && (i < SWEEP || control_now_ns() - now < SWEEP_NS); i++) {
 		o.whole -= o.whole != 0;

@@ -13,7 +13,7 @@
 #define HOMES 3
 #define SPARE 4
 
-// Ports of the fixture become devices; frames that come in fit with another header.
+// Ports of the fixture become devices; received frames have room for another header.
 static inline void set_offload(uint32_t want)
 {
 	static const char *const name[] = {"ran", "peers", "internet", "homes"};
@@ -41,7 +41,7 @@ static inline const struct port *port(const char *name)
 	return port_by_name(name);
 }
 
-// The frame passes the software, which tells the device.
+// The frame passes the software, which installs its flow in the device.
 static inline void teach(const char *name, const struct frame *f)
 {
 	kit_clear();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets that a device took the outer header off, and marked: what the header said.
+// Packets that a device marked after it removed the outer header: the header's fields.
 //
-//   written by: the control thread, before the device may mark with it, and when it no longer does
-//   read by: workers
-//   safe because: a mark says how often its place was given (epoch), and is looked at again behind the copy; what it
-//                 leads to are the words of a header, which the tables of sessions are asked with
+//   Written by: the control thread, before the device may mark with it and after it no longer does.
+//   Read by: workers.
+//   Safe because: a mark has the epoch of its place, which is checked again behind the copy. It leads to the words of
+//   a header, with which the tables of sessions are asked
 #ifndef OFFLOAD_MARK_H
 #define OFFLOAD_MARK_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// offload-input: frames of core ports whose device takes headers of tunnels off. A marked one goes on behind
-// gtpu-input, all others as they came.
+// offload-input: frames of core ports whose device removes tunnel headers. Marked ones continue behind gtpu-input, all
+// others unchanged.
 #include "core/node.h"
 #include "core/port.h"
 #include "instance/instance.h"
@@ -48,8 +48,8 @@ static const struct offload_request *find(uint32_t mark)
 	return mark != 0 && __atomic_load_n(&marks.mark[index], __ATOMIC_ACQUIRE) == mark ? &marks.of[index] : NULL;
 }
 
-// The header that was taken off, in front of the packet again, for those behind that look at it: an error indication, a
-// FAR that asks for the peer. Returns 0 without room.
+// Puts the removed header back in front of the packet for later nodes: an error indication, a FAR that needs the peer.
+// Returns 0 without room.
 static int restore(struct rte_mbuf *m, const struct offload_request *q, uint32_t length)
 {
 	uint8_t *frame = (uint8_t *)rte_pktmbuf_prepend(m, (uint16_t)(q->l3 - ETH_HEADER));
@@ -64,7 +64,7 @@ static int restore(struct rte_mbuf *m, const struct offload_request *q, uint32_t
 	return 1;
 }
 
-// As gtpu-input leaves it. Returns 0 when the interface is down or gone, which core-input says.
+// Leaves the packet as gtpu-input does. Returns 0 when the interface is down or gone, which core-input handles.
 static int arrived(struct rte_mbuf *m, const struct offload_request *q, const struct ip_info *info)
 {
 	const struct interface *i = interface_get(q->interface);

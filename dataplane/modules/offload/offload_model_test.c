@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random sessions, traffic, changes and faults of devices, against a list of what is in force: a device never does with
-// a packet what its session no longer says, and none is lost from the counts. OFFLOAD_MODEL_ROUNDS=N for a longer run.
+// Random sessions, traffic, changes and device faults against a list of what is in force. A device never treats a
+// packet in a way that its session no longer has, and all packets are counted. OFFLOAD_MODEL_ROUNDS=N for a longer run.
 #include "offload/fixture_test.h"
 
 #define SESSIONS 12u
@@ -47,7 +47,7 @@ static void change_session(uint32_t n)
 	put(name, k);
 }
 
-// A frame that comes in: by the device, or else by the software; what leaves is the session's, if it lives.
+// A frame enters by the device, or else by the software; the output is the session's, if it exists.
 static void packet(uint32_t n, int uplink)
 {
 	static struct frame f;

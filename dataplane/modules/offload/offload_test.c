@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What devices are told of sessions, with a recording device in place of DPDK's.
+// What devices get of sessions, with a recording device in place of DPDK's.
 #include "offload/fixture_test.h"
 
 static const struct port_driver *unmarked;
@@ -49,7 +49,7 @@ static uint16_t receive_marked(struct port *p, uint16_t queue, struct rte_mbuf *
 	return count;
 }
 
-// ---- what is told ---------------------------------------------------------------------------------------------------
+// ---- what is installed  ---------------------------------------------------------------------------------------------
 
 static void uplink(void **state)
 {
@@ -158,7 +158,7 @@ static void downlink(void **state)
 		"30ff0000"
 		"00000221");
 	expect_out(INTERNET, &f, RAN, tunnelled_out(&want, FAR4, "10.45.0.33", 0x221, NO_QFI));
-	downlink_of(&f, "192.0.2.77", "10.45.0.33"); // whoever sends
+	downlink_of(&f, "192.0.2.77", "10.45.0.33"); // from any source
 	expect_out(INTERNET, &f, RAN, tunnelled_out(&want, "192.0.2.77", "10.45.0.33", 0x221, NO_QFI));
 	ip_packet(&f, FAR4, "10.45.0.33", 10); // its frame is padded
 	link_layer(&f, "internet", 1);
@@ -193,7 +193,7 @@ static void tunnel_to_tunnel(void **state)
 	nothing_left();
 }
 
-// The packet that teaches may itself be what is left to the software.
+// The first packet of a flow may itself be the software's.
 static void bad_examples(void **state)
 {
 	static struct frame f;
@@ -255,7 +255,7 @@ static void home_goes_and_comes(void)
 	commit();
 }
 
-// More 5-tuples at once than are asked for, and than a rule may have.
+// More 5-tuples at once than are requested, and than a rule may have.
 static void too_many(void **state)
 {
 	enum { FLOWS = 2500 };

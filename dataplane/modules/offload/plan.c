@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the header of a packet to what a device compares and writes. What the full nodes and the fast path look at in
-// each packet is either compared, guarded, or the plan is refused.
+// From a packet's header to a device's matches and actions. Every field that the full nodes and the fast path check is
+// compared or guarded, or the plan is refused.
 #include "offload/plan.h"
 #include "core/control.h"
 #include "firewall/firewall.h"
@@ -119,8 +119,8 @@ static int transport(struct plan *p, const struct offload_request *q, uint32_t a
 	return 1;
 }
 
-// The user's packet: its version, the UE's address, the other one where that decides. `into_tunnel`: its ECN field is
-// the outer header's too, so an entry is of one. 0: not of this kind.
+// The user's packet: version, UE address, and the other address where it decides. `into_tunnel`: ECN is copied to the
+// outer header, so an entry has one value. 0: not of this kind.
 static int user(struct plan *p, const struct offload_request *q, const struct rule *r, int into_tunnel)
 {
 	const uint8_t *ip = q->header + q->l3;
@@ -136,7 +136,7 @@ static int user(struct plan *p, const struct offload_request *q, const struct ru
 		return 1; // the software looks at it
 	if (into_tunnel)
 		p->mask[at + 1] |= six ? 0x30 : 0x03;
-	// A session with a longer prefix may have addresses of this one's.
+	// A session with a longer prefix may have addresses in this prefix.
 	if (r->outer == API_OUTER_ENDPOINT || q->by_tuple || session_tables.lengths->prefix[1][0] != r->up.ue6_prefix)
 		compare(p, ue, size);
 	else if (r->flags & (six ? RULE_UE6 : RULE_UE4))
@@ -186,7 +186,7 @@ static struct container came_with(const uint8_t *gtpu)
 	return (struct container){.qfi = gtpu[14] & 0x3f, .pdu_type = (uint8_t)((gtpu[13] >> 4) + 1)};
 }
 
-// As gtpu-encap; lengths, identification and checksum are the device's, which get what an empty packet has.
+// As gtpu-encap; the device fills in lengths, identification and checksum, and gets those of an empty packet.
 static const char *into_tunnel(struct plan *p, const struct offload_request *q, const struct rule *r, uint32_t most)
 {
 	const struct action *a = &r->action;
@@ -250,7 +250,7 @@ static const char *to_subscriber(struct plan *p, const struct offload_request *q
 	return NULL;
 }
 
-// ---- what comes in --------------------------------------------------------------------------------------------------
+// ---- received packets  ----------------------------------------------------------------------------------------------
 
 // What core-input, ip-input and gtpu-input ask of the interface.
 static const char *arrives(const struct offload_request *q, const struct port *in)
@@ -329,7 +329,7 @@ static const char *policed(struct plan *p, const struct rule *r)
 	return NULL;
 }
 
-// Short frames are padded to 60 bytes: only those whose outer header alone is as long are counted by a device.
+// Short frames are padded to 60 bytes: a device counts only those whose outer header alone is as long.
 static void guard_short(struct plan *p, const struct offload_request *q)
 {
 	int six = q->header[q->l3] >> 4 == 6;
@@ -339,7 +339,7 @@ static void guard_short(struct plan *p, const struct offload_request *q)
 	p->guard_mask[1] = six ? 0xf8 : 0xc0;
 }
 
-// The frame's new link layer where the software goes on: from whom it came.
+// The frame's new link layer for the software: its origin.
 static void marked(struct plan *p, const struct offload_request *q, const struct rule *r, const struct port *in)
 {
 	p->queue = in->rx_queues == worker_count() ? r->worker : 0;

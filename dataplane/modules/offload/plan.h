@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device is to do with the packets of an entry: which bytes are compared, which come off, which go in front.
-// Made of the header of a packet that the full nodes let pass, and of the tables as they are now. Control thread.
+// What a device does with an entry's packets: bytes compared, removed, and put in front. Made from the header of a
+// packet that the full nodes passed, and the present tables. Control thread.
 #ifndef OFFLOAD_PLAN_H
 #define OFFLOAD_PLAN_H
 
@@ -31,8 +31,8 @@ struct plan {
 	uint8_t items;
 	uint8_t type[PLAN_ITEMS], at[PLAN_ITEMS]; // enum plan_type, and where in `spec` it begins
 	uint8_t spec[PLAN_HEADER], mask[PLAN_HEADER];
-	// Packets of the entry that have no bit of guard_mask at guard_at are the software's: too old to be forwarded,
-	// or so short that the frame is padded, which a device would count.
+	// Packets of the entry without a bit of guard_mask at guard_at are the software's. They are too old to be
+	// forwarded, or so short that the frame is padded, and a device would count the padding.
 	uint8_t guard_at, guard_mask[2];
 	uint8_t counts_hops; // down by one
 	uint8_t decap, encap; // bytes
@@ -46,7 +46,7 @@ struct plan {
 
 // Returns NULL, or why the software alone serves the packets. `level`: FULL or ENCAPSULATION.
 const char *plan_make(struct plan *p, const struct offload_request *q, uint8_t level);
-// What every device must take that is to be used at this level.
+// A plan that every device used at this level must accept.
 void plan_sample(struct plan *p, uint16_t device, uint8_t level);
 extern struct arc_bypass plan_bypass; // closed: every plan is refused
 

@@ -25,7 +25,7 @@ static const struct {
 	[PLAN_CONTAINER] = {RTE_FLOW_ITEM_TYPE_GTP_PSC, 3},
 };
 
-// A flow as it is handed over; what it points to is in it. A header's bytes are at the beginning of its item's struct.
+// A flow with all that it points to. A header's bytes are at the beginning of its item's struct.
 struct words {
 	struct rte_flow_attr attr;
 	struct rte_flow_item item[PLAN_ITEMS + ITEMS_MORE];
@@ -54,7 +54,7 @@ static void add_action(struct words *w, enum rte_flow_action_type type, const vo
 	w->action[w->actions++] = (struct rte_flow_action){.type = type, .conf = conf};
 }
 
-// Lengths and checksums of both IP headers are right: what is not, the software drops by name.
+// Matches correct lengths and checksums of both IP headers; the software drops others by name.
 static void add_integrity(struct words *w, const struct plan *p)
 {
 	uint32_t levels = 0;
@@ -122,7 +122,7 @@ static void entry_flow(struct words *w, const struct plan *p, const struct devic
 	add_action(w, RTE_FLOW_ACTION_TYPE_END, NULL);
 }
 
-// What the entry must not take goes to the software, as what no entry takes.
+// Packets that the entry must not take go to the software, like those without an entry.
 static void guard_flow(struct words *w, const struct plan *p)
 {
 	struct plan guarded = *p;

@@ -22,10 +22,10 @@ struct device_counts {
 
 // `id` is not 0: of the meter, or the mark. Returns 0, or why not.
 const char *program_put(struct device_entry *e, const struct plan *p, uint32_t id);
-// Takes all away; what was counted until then is added to *c.
+// Removes all; adds the counts so far to *c.
 void program_take(struct device_entry *e, const struct plan *p, struct device_counts *c);
 void program_read(struct device_entry *e, const struct plan *p, struct device_counts *c);
-// Asks whether the device would take such a plan: NULL, or why not.
+// Asks whether the device would accept such a plan: NULL, or why not.
 const char *program_validate(const struct plan *p);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device for tests, in place of DPDK's rte_flow, rte_mtr and links: it records what it is told, refuses what it is
-// told to refuse, and does with a frame what its flows say. Device numbers are its own.
+// A device for tests, in place of DPDK's rte_flow, rte_mtr and links. It records its rules, refuses those that the test
+// says, and applies its flows to frames. It has its own device numbers.
 #ifndef OFFLOAD_RECORDER_TEST_H
 #define OFFLOAD_RECORDER_TEST_H
 
@@ -306,7 +306,7 @@ static inline const struct rte_flow *recorder_match(uint16_t device, const uint8
 	return best;
 }
 
-// What a device writes into the header that it puts in front: lengths, and the checksum.
+// A device's writes to the added header: lengths, and the checksum.
 static inline void recorder_finish(uint8_t *frame, uint32_t encap, uint32_t length)
 {
 	uint32_t at = 14;
@@ -323,8 +323,8 @@ static inline void recorder_finish(uint8_t *frame, uint32_t encap, uint32_t leng
 	ip4_checksum_set(frame + at);
 }
 
-// A frame comes in. 1: it left, as recorder.frame; 0: a meter dropped it; -1: it is the software's, as it came; -2: as
-// recorder.frame, with recorder.mark.
+// A frame enters the device. 1: it left, as recorder.frame; 0: a meter dropped it; -1: to the software unchanged; -2:
+// to the software as recorder.frame, with recorder.mark.
 static inline int recorder_receive(uint16_t device, const uint8_t *frame, uint32_t length)
 {
 	const struct rte_flow *f = recorder_match(device, frame, length);

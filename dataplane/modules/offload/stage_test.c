@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices and a stage that says which packets it wants: none goes round it, in the commit by which it wants them.
+// Devices and a stage that says which packets it wants: none bypasses it from its commit on.
 #include "core/node.h"
 #include "offload/fixture_test.h"
 #include "rule/tables.h"

@@ -15,8 +15,8 @@
 #define NO_PATH UINT16_MAX
 static_assert(GTPU_MAX_PATHS < NO_PATH, "an index of a path is 16 bits");
 
-// Chains of indices + 1; 0 ends a chain. Those of `pair` are walked by workers: an index is put at the head of a chain
-// when its path is published, taken out when it is withdrawn, and used for another path only after a grace period.
+// Chains of indices + 1; 0 ends a chain. Workers walk those of `pair`. An index enters at a chain's head when its path
+// is published and leaves when it is withdrawn. It gets another path only after a grace period.
 struct chains {
 	uint16_t head[BUCKETS];
 	uint16_t next[GTPU_MAX_PATHS];
@@ -297,7 +297,7 @@ static int stage(struct object_change *c)
 		paths.lowest = old == NULL ? RTE_MIN(paths.lowest, index) : paths.lowest;
 		return ENOSPC;
 	}
-	// Sessions keep F-TEIDs on the old address; their own verify() says whether another path still has it.
+	// Sessions keep F-TEIDs on the old address; their verify() checks whether another path still has it.
 	c->narrows = old != NULL && memcmp(&old->want.local, &want->local, sizeof(want->local)) != 0;
 	set_staged(index, p);
 	if (old == NULL)

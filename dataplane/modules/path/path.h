@@ -27,7 +27,6 @@ struct outer {
 	uint8_t by_qfi; // the path has other ones for some QFIs
 };
 
-// A path as workers read it.
 struct path {
 	char name[API_NAME];
 	uint16_t index;
@@ -48,8 +47,8 @@ static inline const struct path *path_get(uint32_t index) // NULL when there is 
 	return likely(index < GTPU_MAX_PATHS) ? __atomic_load_n(&path_table[index], __ATOMIC_ACQUIRE) : NULL;
 }
 
-// Of the outer header of a packet with this QFI. A Transport Level Marking of the FAR (`marking`, up to 63) is the CP
-// function's word, and comes first (TS 29.244 §8.2.12); the map is ours.
+// DSCP of the outer header for this QFI. The FAR's Transport Level Marking (`marking`, up to 63) comes first (TS 29.244
+// §8.2.12); then our map.
 static __rte_always_inline uint8_t path_dscp(const struct path *p, uint8_t marking, uint8_t qfi)
 {
 	if (marking < 64)
@@ -63,18 +62,18 @@ static __rte_always_inline uint8_t path_dscp(const struct path *p, uint8_t marki
 struct path_counters *path_counters_of(uint32_t index, uint32_t worker);
 // Index of a path by its name as it will be after the open transaction, or -1. Control thread.
 int path_index(const char *name);
-// 1 when a path goes from the one address to the other (4 or 16 bytes). Any thread, off the fast path.
+// 1 when a path exists between these addresses (4 or 16 bytes). Any thread, off the fast path.
 int path_exists(uint8_t family, const uint8_t *local, const uint8_t *peer);
 // 1 when a path ends at this address after the open transaction. Control thread.
 int path_local_staged(const struct api_address *local);
 // A path between these two addresses (4 or 16 bytes), or NULL. Workers, off the fast path.
 const struct path *path_between(uint8_t family, const uint8_t *local, const uint8_t *peer);
 uint32_t path_count(void); // indices ever used; control thread
-// The path of an index as it was before the running commit deleted it, else as it is. From release().
+// The path of an index, also if the running commit deleted it. From release().
 const struct path *path_before(uint32_t index);
 
 // ---- supervision.c (control thread) ---------------------------------------------------------------------------------
-void path_supervise(uint32_t index, int anew); // the path came, or its ends changed (anew), or it changed otherwise
+void path_supervise(uint32_t index, int anew); // the path is new or its ends changed (`anew`), or it changed otherwise
 // The peer answered our Echo Request. recovery: of the Recovery IE, -1 when there was none.
 void path_answered(uint32_t index, uint16_t sequence, int recovery);
 int path_alive(uint32_t index);
@@ -111,12 +110,13 @@ static inline void path_describe(struct packet *pkt, uint8_t vrf, uint8_t versio
 	pkt->length = length;
 }
 
-// Fills in the lengths and checksums of an outer header (IP and UDP, already in place at the data start of m) in front
-// of a GTP-U message that we made, and path_describe(). `length` of the whole IP packet.
+// Fills in lengths and checksums of an outer header (IP and UDP, at the data start of m) in front of our own GTP-U
+// message, and calls path_describe(). `length` of the whole IP packet.
 void path_finish_outer(struct rte_mbuf *m, uint8_t vrf, uint8_t version, uint32_t length);
 // Sets the DSCP (above 63: the path's) and ECN of an outer header.
 void path_mark(uint8_t *ip, const struct path *p, uint8_t dscp, uint8_t ecn);
-// worker_identify() in an IPv4 header; nothing in an IPv6 one. `of`: the path's index, or what else says to whom.
+// worker_identify() in an IPv4 header; nothing in an IPv6 one. `of`: the path's index, or another number for the
+// destination.
 void path_identify(uint8_t *ip, struct worker *w, uint32_t of);
 
 #endif

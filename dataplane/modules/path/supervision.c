@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Path management (TS 29.281 §7.2.1, TS 23.007 §20): Echo Requests, sent again after T3-RESPONSE; a path whose peer
-// leaves N3-REQUESTS of them unanswered is down until it answers again.
+// Path management (TS 29.281 §7.2.1, TS 23.007 §20): Echo Requests, repeated after T3-RESPONSE. After N3-REQUESTS
+// unanswered ones a path is down until its peer answers.
 #include "core/control.h"
 #include "core/event.h"
 #include "core/node.h"
@@ -79,7 +79,6 @@ static void raise_pending(const struct path *p, struct echo *e)
 		e->pending = PENDING_NOTHING;
 }
 
-// Returns 1 when it sent a request.
 static int supervise(const struct path *p, struct echo *e, uint64_t now_ns)
 {
 	if (e->tries == 0) {
@@ -129,7 +128,7 @@ void path_answered(uint32_t index, uint16_t sequence, int recovery)
 
 	if (p == NULL || sequence != e->sequence)
 		return; // answers nothing that we asked
-	// TS 29.281 §8.2: most peers send 0 for ever; one that counts its restarts is believed.
+	// TS 29.281 §8.2: most peers always send 0; a peer that counts its restarts is believed.
 	int restarted = recovery >= 0 && e->has_recovery && e->recovery != recovery;
 
 	e->tries = 0;

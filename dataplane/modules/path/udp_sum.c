@@ -28,7 +28,7 @@ uint16_t udp_sum_mask(void)
 	return settings.mask;
 }
 
-// A device that knows the tunnel says what it found in it as the transport's, and of the outer header apart.
+// A device that knows the tunnel reports the inner checksum as the transport's, and the outer one separately.
 static int device_found_good(const struct rte_mbuf *m)
 {
 	uint64_t outer = m->ol_flags & RTE_MBUF_F_RX_OUTER_L4_CKSUM_MASK;

@@ -222,7 +222,7 @@ static void unpoliced(void **state)
 	assert_int_equal(policer_index("gold"), -1);
 }
 
-// A profile, and sessions with it, come and go in one transaction each.
+// A profile and its sessions are made and deleted in one transaction each.
 static void together(void **state)
 {
 	struct kit_session a = kit_session("access", home, 100, 1, 0, "100.64.0.2", NULL, "upf", 0x200);
@@ -241,7 +241,7 @@ static void together(void **state)
 	assert_int_equal(offer(10), 0);
 }
 
-// As many profiles as a million sessions of N4 may bring; those far beyond 16 bits meter as the first ones do.
+// As many profiles as a million sessions of N4 may need; those far beyond 16 bits meter correctly.
 static void many(void **state)
 {
 	const uint32_t count = 200000, part = 4096;

@@ -2,9 +2,8 @@
 // policer-uplink and policer-downlink: the rule's meters, their colour actions, and the counters of the rule and its
 // URRs.
 //
-// Every packet passes, policed or not, because this is where packets and bytes are counted: what is forwarded, in bytes
-// of IP packets as packet.length says. One meter and one URR are the straight way; more are one branch away
-// (RULE_FURTHER_METERS).
+// Every packet passes, policed or not: packets and bytes (packet.length, IP) are counted here. One meter and one URR
+// are the straight way; more are one branch away (RULE_FURTHER_METERS).
 #include "policer/policer_node.h"
 #include "core/node.h"
 #include "forward/account.h"
@@ -74,7 +73,7 @@ static int police_all(struct worker *w, struct rte_mbuf *m, const struct rule *r
 	return 1;
 }
 
-// On the loan that the fast path took: else each new flow of a session would call back the loans of all its rules.
+// On the fast path's loan: else each new flow of a session would call back the loans of all its rules.
 static rte_edge_t pay(struct worker *w, struct rte_mbuf *m, const struct rule *r)
 {
 	usage_pay(w, r, packet_of(m)->length, packet_of(m)->ip_version);

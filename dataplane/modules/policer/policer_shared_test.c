@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several meters of one packet, meters that PDRs and sessions fill in common, and many profiles.
+// Several meters of one packet, meters shared by PDRs and sessions, and many profiles.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -113,7 +113,7 @@ static void two_meters(void **state)
 	gone();
 }
 
-// What the second meter drops has cost the first nothing.
+// A drop of the second meter costs the first nothing.
 static void nothing_taken(void **state)
 {
 	struct kit_session k = two_qers(A, "slow", "narrow");
@@ -132,7 +132,7 @@ static void nothing_taken(void **state)
 	gone();
 }
 
-// A QER that two PDRs have is one meter (of each direction).
+// A QER of two PDRs is one meter (per direction).
 static void one_qer_of_two_pdrs(void **state)
 {
 	struct {
@@ -177,7 +177,7 @@ static struct kit_session with_share(uint32_t home, uint32_t share, uint16_t wor
 	return k;
 }
 
-// Sessions with one correlation id on one worker fill the same buckets, also while they change.
+// Sessions with one correlation id on one worker share buckets, also while they change.
 static void shared_between_sessions(void **state)
 {
 	struct kit_session a = with_share(A, 5, 0), b = with_share(B, 5, 0);
@@ -199,7 +199,7 @@ static void shared_between_sessions(void **state)
 	b = with_share(B, 6, 0);
 	put(B, &b);
 	assert_int_equal(send_one(B, 1, 500), 1);
-	// The last one goes, and with it the buckets.
+	// The last one is deleted, and with it the buckets.
 	gone();
 	put(A, &a);
 	assert_int_equal(send_one(A, 1, 500), 1);
@@ -237,7 +237,7 @@ static void the_pool(void **state)
 		meter_release(taken[i]);
 }
 
-// A line has two meters, which are one worker's, whatever comes and goes.
+// A line's two meters are one worker's, through all changes.
 static void lines_of_one_worker(void **state)
 {
 	struct meter_key key = {.qer = 1};

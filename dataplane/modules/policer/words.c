@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the policer nodes say of traced packets: colour and tokens of each meter, quotas. A hypothetical packet takes
-// no tokens and is not counted.
+// The policer nodes' words for traced packets: colour and tokens of each meter, quotas. A hypothetical packet takes no
+// tokens and is not counted.
 #include "rule/words.h"
 #include "core/node.h"
 #include "meter/several.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datagrams of which not all fragments have come: table by key, lists by age, and the joining of the pieces.
+// Incomplete datagrams: table by key, lists by age, joining of the pieces.
 #include "reassembly/datagram.h"
 #include "core/control.h"
 #include "wire/cache_line.h"
@@ -22,8 +22,8 @@ const struct reason *const fragments_full = &full, *const fragments_source_full 
 HOLDER(fragments_holder, "reassembly", max_fragments)
 
 #define MIN_OF_SOURCE 16 // buffers: two datagrams of most pieces
-// Datagrams given up in one visit of a node because their time is over, the rest in the next: a stream between two
-// nodes of rte_graph holds 65535 packets, and one more ends the process.
+// Datagrams that one visit of a node may time out; the rest follow in the next. A stream between two nodes of rte_graph
+// holds 65535 packets, and one more ends the process.
 #define EXPIRE_VISIT 512
 
 struct datagrams *datagrams_create(uint32_t share, const struct reason *late)
@@ -96,7 +96,7 @@ uint32_t datagram_owner(const struct datagram_key *key)
 	return (uint32_t)(sum * 0x9e3779b97f4a7c15ull >> 32) % worker_count();
 }
 
-// A subscriber has one share, whatever addresses it puts into its packets and frames.
+// A subscriber has one share for all addresses in its packets and frames.
 static uint32_t source_of(const struct datagrams *t, const struct datagram_key *key)
 {
 	const struct follow_scope *s = &key->scope;
@@ -274,7 +274,7 @@ static void join_header(struct rte_mbuf *m, uint32_t total)
 		memcpy(p + 10, &sum, 2);
 		return;
 	}
-	// RFC 8200 §4.5: the fragment header goes, and what it names as the next one is behind the IPv6 header.
+	// RFC 8200 §4.5: the fragment header is removed; its next header follows the IPv6 header.
 	p[6] = p[IP6_HEADER];
 	store16(p + 4, (uint16_t)total);
 	memmove(rte_pktmbuf_mtod(m, uint8_t *) + 8, rte_pktmbuf_mtod(m, uint8_t *), l2 + IP6_HEADER);

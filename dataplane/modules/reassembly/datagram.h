@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of this module: the datagrams of which not all fragments have come, of one worker.
+// Inside of this module: a worker's incomplete datagrams.
 //
-// rte_ip_frag bounds datagrams, not what they hold, gives up none but those whose time is over, and knows no source.
-// Here every buffer counts for its worker's share (core/hold.h) and for its source, and the oldest datagram can go at
-// any time.
+// rte_ip_frag limits datagrams but not their buffers, removes only expired ones, and has no sources. Here every buffer
+// counts for its worker's share (core/hold.h) and for its source, and the oldest datagram can be removed at any time.
 //
-// A worker has two tables: of what reassembly puts together, where fragments wait for all others, and of what passes
-// through (follow.h), where later fragments wait for the first one alone.
+// A worker has two tables. In reassembly's, fragments wait for all others of their datagram. In the pass-through's
+// (follow.h), later fragments wait for the first one alone.
 #ifndef REASSEMBLY_DATAGRAM_H
 #define REASSEMBLY_DATAGRAM_H
 
@@ -17,7 +16,7 @@
 
 #define DATAGRAM_PIECES 8
 #define DATAGRAM_NONE UINT32_MAX
-#define DATAGRAM_SOURCES 1024u // shares of sources; those of one hash have one together
+#define DATAGRAM_SOURCES 1024u // shares of sources; sources with one hash share one
 
 struct datagram_key {
 	uint8_t source[16], destination[16];
@@ -43,7 +42,7 @@ struct age_list {
 
 struct datagram {
 	struct datagram_key key;
-	uint64_t since; // ticks; of what waits: when the first of its fragments came, else the last
+	uint64_t since; // ticks; of waiting ones: arrival of the first fragment, else of the last
 	uint32_t source; // its share
 	uint32_t units; // buffers that wait; 1: none does
 	uint32_t next; // of the same hash, or free
@@ -81,13 +80,13 @@ struct datagrams {
 };
 
 extern struct holder fragments_holder;
-// Why the oldest goes: of all, of its source; why what has no room at all is dropped.
+// Reasons for removing the oldest, of all or of its source; also for dropping a packet without any room.
 extern const struct reason *const fragments_full, *const fragments_source_full;
 
 #define DATAGRAM_LIFE_MS 1000
 
-// Control thread: room for `share` units. The shares of a worker's tables are together what the holder gives it: no
-// buffer is a unit of none, so that one table's packets never make room in the other one. NULL: no memory.
+// Control thread: room for `share` units. The holder's room for a worker is divided among its tables; no buffer counts
+// in two, so one table's packets never make room in the other. NULL: no memory.
 struct datagrams *datagrams_create(uint32_t share, const struct reason *late);
 // Of follow.c: its table of a worker. 0, or a positive errno.
 int follow_start(uint32_t worker, uint32_t share);
@@ -105,15 +104,15 @@ static inline struct datagram *datagram_oldest_of(const struct datagrams *t, uin
 	return at == DATAGRAM_NONE ? NULL : &t->list[at];
 }
 
-// RFC 791 §3.2 and RFC 8200 §4.5: what the fragments of one packet have in common. `ip`: its header.
+// RFC 791 §3.2 and RFC 8200 §4.5: the fields common to a packet's fragments. `ip`: its header.
 void datagram_key_of(struct datagram_key *key, const struct follow_scope *scope, uint8_t version, const uint8_t *ip);
-// Fragments of one packet may reach different workers (later ones have no ports for the NIC to hash), so all go to the
-// one that addresses and identification choose.
+// Fragments of one packet may reach different workers, because later ones have no ports for the NIC to hash. So
+// addresses and identification choose one worker for all.
 uint32_t datagram_owner(const struct datagram_key *key);
 struct datagram *datagram_find(const struct datagrams *t, const struct datagram_key *key);
 // It is the newest from now on.
 void datagram_touch(struct datagrams *t, struct datagram *d, uint64_t now);
-// It counts for so many units, one at least: there are as many datagrams as units.
+// It counts for so many units, at least one: there are as many datagrams as units.
 void datagram_count(struct datagrams *t, struct datagram *d, uint32_t units);
 // Takes it out of the table; its pieces are the caller's by now.
 void datagram_remove(struct datagrams *t, struct datagram *d);
@@ -132,16 +131,16 @@ struct visit {
 };
 enum { DATAGRAM_TO_INPUT, DATAGRAM_DROP, DATAGRAM_EDGES };
 
-// What waits of it is dropped, and the datagram goes.
+// Drops its waiting fragments and removes the datagram.
 void datagram_give_up(const struct visit *v, struct datagram *d, const struct reason *why);
-// Gives up those whose time is over, so many in a visit. 1: more are due.
+// Removes expired ones, so many in a visit. 1: more are due.
 int datagrams_expire(const struct visit *v);
-// The datagram, or a new one, with room for `units` more: the oldest goes, of the source where its own share is used,
-// else of all. NULL when there can be none. Others and itself may have gone.
+// The datagram, found or new, with room for `units` more. Removes the oldest: of the source if its share is used up,
+// else of all. NULL without room. Other datagrams, and this one, may have been removed.
 struct datagram *datagram_enter(const struct visit *v, const struct datagram_key *key, uint32_t units);
 
 // Adds a piece in the order of offsets. 0 when it contradicts the others: overlap, a second end, data behind the end,
-// or one more than DATAGRAM_PIECES (RFC 5722, RFC 1858: then no packet is made of any of them).
+// or more than DATAGRAM_PIECES. Then none of them becomes a packet (RFC 5722, RFC 1858).
 int datagram_add(struct datagram *d, const struct piece *p, int more);
 
 static inline int datagram_complete(const struct datagram *d)
@@ -149,8 +148,8 @@ static inline int datagram_complete(const struct datagram *d)
 	return d->total != 0 && d->got == d->total;
 }
 
-// The pieces, all there and in order, become one packet. Each has its headers in its first buffer, and at most
-// HOLD_RING_CHAIN buffers, so that the chain has room for all.
+// Joins the pieces, complete and in order, to one packet. Each has its headers in its first buffer, and at most
+// HOLD_RING_CHAIN buffers, so the chain has room for all.
 struct rte_mbuf *datagram_join(struct datagram *d);
 
 #endif

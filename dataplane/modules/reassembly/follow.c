@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of first fragments, and later ones that wait for theirs (follow.h).
+// Data of first fragments, and later ones that wait for theirs (follow.h).
 //
-// Each worker has a table (datagram.h). A packet is known for a second behind its last fragment, until all of its bytes
-// have passed; a fragment waits for a second. Of two first ones that differ in their ports neither says what later ones
-// are: a receiver that puts them together could take the other (RFC 1858 §4, RFC 5722 §4). Each was judged by its own.
+// Each worker has a table (datagram.h). A packet is known until all its bytes have passed, at most a second after its
+// last fragment; a fragment waits for a second. If two first fragments differ in their ports, later ones follow
+// neither: a receiver could combine them with the other (RFC 1858 §4, RFC 5722 §4). Each first fragment was judged by
+// its own ports.
 #include "reassembly/follow.h"
 #include "core/control.h"
 #include "core/object.h"
@@ -60,7 +61,7 @@ static struct part part_of(const struct packet *pkt, const uint8_t *ip)
 	return (struct part){load16(header + 2) & 0xfff8u, pkt->length - (uint32_t)(header + 8 - ip)};
 }
 
-// What tells packets apart, of the transport header at l4, of which eight bytes can be read.
+// The fields of the transport header at l4 by which flows differ; eight bytes are readable.
 static void read_head(uint8_t head[FOLLOW_HEAD], uint8_t protocol, const uint8_t *l4)
 {
 	memset(head, 0, FOLLOW_HEAD);
@@ -79,8 +80,8 @@ static void read_head(uint8_t head[FOLLOW_HEAD], uint8_t protocol, const uint8_t
 	}
 }
 
-// 1 when all bytes of the packet have passed. The first and the last fragment count once. A copy of another one makes
-// the sums too large: then a second ends the packet. The sum of end² - offset² is total² of parts that fill it.
+// 1 when all bytes of the packet have passed. The first and the last fragment count once. A copy of another makes the
+// sums too large: then a second ends the packet. The sum of end² - offset² is total² for parts that fill it.
 static int passed(struct datagram *d, const struct part *p, int more)
 {
 	uint32_t end = p->offset + p->size;
@@ -103,7 +104,7 @@ static void know(struct rte_mbuf *m, const struct datagram *d)
 	pkt->fragment |= IP_FRAGMENT_FOLLOWS;
 }
 
-// They come out of the inbox in the next walk, behind the first one.
+// They leave the inbox in the next walk, behind the first one.
 static void release(struct worker *w, struct datagram *d)
 {
 	for (struct rte_mbuf *m = d->waiting, *next; m != NULL; m = next) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Later fragments follow their first one: who decides by ports asks here what they are (RFC 8900 §3.2 to §3.4).
+// Later fragments follow their first one: nodes that decide by ports get them here (RFC 8900 §3.2 to §3.4).
 //
-// A packet stays in fragments; of the first one it is kept how its transport header begins, for those that follow.
-// Those that overtook it wait for it, and go on behind it. Who decides by addresses alone does not ask, and keeps
-// nothing.
+// A packet stays in fragments; the beginning of the first one's transport header is kept for later ones. Fragments that
+// overtook the first wait for it. Nodes that decide by addresses alone do not ask, and no state is kept.
 #ifndef REASSEMBLY_FOLLOW_H
 #define REASSEMBLY_FOLLOW_H
 
@@ -16,9 +15,9 @@
 
 extern int follow_offset; // of the dynamic field of struct rte_mbuf
 
-// Of a later fragment with IP_FRAGMENT_FOLLOWS: where in the first one's transport header the ports, an SPI, an ICMP
-// type and identifier, or GRE's version, protocol and call id stand, they stand here; all else is 0. Who translates the
-// header translates this.
+// Of a later fragment with IP_FRAGMENT_FOLLOWS: the fields of the first one's transport header, at their offsets; all
+// else is 0. Fields: ports, an SPI, an ICMP type and identifier, or GRE's version, protocol and call id. A node that
+// translates the header translates this too.
 static inline uint8_t *follow_head(const struct rte_mbuf *m)
 {
 	return (uint8_t *)(uintptr_t)m + follow_offset;
@@ -38,7 +37,7 @@ static inline struct rte_mbuf *follow_next(const struct rte_mbuf *m)
 enum follow_kind { FOLLOW_VRF, FOLLOW_INSTANCE, FOLLOW_ENDPOINT, FOLLOW_TUNNEL, FOLLOW_SESSION };
 struct follow_scope {
 	uint8_t kind;
-	uint8_t of[15]; // FOLLOW_ENDPOINT: the line, that is port and tags, then what those behind it choose
+	uint8_t of[15]; // FOLLOW_ENDPOINT: the line (port and tags), then the rest of its key
 };
 #define FOLLOW_LINE offsetof(struct follow_scope, of[6])
 

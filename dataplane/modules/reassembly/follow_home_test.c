@@ -205,7 +205,7 @@ static void by_the_list(void **state)
 	delete_lists();
 }
 
-// A line has one share, whatever MAC addresses and PPPoE sessions come by it; those of another line wait on.
+// A line has one share for all its MAC addresses and PPPoE sessions; another line's fragments keep waiting.
 static void a_line_keeps_to_its_share(void **state)
 {
 	const struct flow good = {HOME_PPPOE_OTHER, 4, 1, DNS};

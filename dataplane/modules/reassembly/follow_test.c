@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Later fragments follow their first one: PDRs with ports, access lists, bounds, and what does not meet. Packets enter
-// by the first of two workers; sessions are the second one's.
+// Later fragments follow their first one: PDRs with ports, access lists, limits, contradictions. Packets enter by the
+// first of two workers; sessions are the second one's.
 #include "reassembly/split_test.h"
 #include "session/mobile_fixture.h"
 
@@ -224,7 +224,7 @@ static void by_the_pdr_of_the_ports(void **state)
 	gone("s2");
 }
 
-// One flow: what is learnt of its whole packets is what fragments go by, and the other way round.
+// One flow: fragments use the entries of whole packets, and the reverse.
 static void whole_ones_between(void **state)
 {
 	put_second("s2", session_with_ports(2));
@@ -292,7 +292,7 @@ static struct kit_mobile *session_without_ports(void)
 	return k;
 }
 
-// Of one PDR, or of several that no port tells apart: fragments go as they come, and nothing is kept of them.
+// Of one PDR, or of several that do not differ in ports: fragments pass at once and leave no state.
 static void without_ports_none_waits(void **state)
 {
 	for (int i = 0; i < 8; i++) {
@@ -363,7 +363,8 @@ static void by_the_list(void **state)
 	gone("s2");
 }
 
-// RFC 8200 §4.5: behind the Fragment header, later ones name the extension header, the first one what has no ports.
+// RFC 8200 §4.5: behind the Fragment header, later ones name the extension header; the first one has a protocol without
+// ports.
 static void no_ports_behind_extensions(void **state)
 {
 	const struct flow x = {UE6, FAR6, 0x102, 0, 1, 0xff, 0, 0};
@@ -404,7 +405,7 @@ static void without_a_first_one(void **state)
 	assert_int_equal(kit_totals().held, 0);
 	kit_only_rose(&before, "fragment-no-first", 2);
 	assert_int_equal(all_out(), 0);
-	// What was known of a packet is forgotten, too.
+	// The packet's data is forgotten, too.
 	send_piece(&flows[0], 0, 100);
 	kit_advance(1200000);
 	send_piece(&flows[0], 1, 100);
@@ -414,7 +415,7 @@ static void without_a_first_one(void **state)
 	gone("s2");
 }
 
-// RFC 5722: the second one with other ports takes nothing over, and ends what the first one began.
+// RFC 5722: a second first fragment with other ports inherits nothing, and ends the flow of the first.
 static void two_first_ones(void **state)
 {
 	put_second("s2", upf_session(2));
@@ -441,7 +442,7 @@ static void two_first_ones(void **state)
 	gone("s2");
 }
 
-// A packet that has passed is forgotten at once: its identification may come again.
+// A packet is forgotten once it has passed: its identification may be used again.
 static void identification_again(void **state)
 {
 	struct flow x = flows[0];
@@ -457,7 +458,7 @@ static void identification_again(void **state)
 	gone("s2");
 }
 
-// A packet that has copies of fragments is known until its last one has passed (RFC 791 §3.2: copies may come).
+// A packet with duplicated fragments is known until its last one has passed (RFC 791 §3.2: copies may come).
 static void copies_count_once(void **state)
 {
 	static const uint8_t order[][5] = {
@@ -477,7 +478,7 @@ static void copies_count_once(void **state)
 	gone("s2");
 }
 
-// Later fragments alone: a subscriber holds its share, whatever source addresses it makes up, and others have theirs.
+// Later fragments alone: a subscriber has its share for all its source addresses, and others keep theirs.
 static void a_flood_keeps_to_its_share(void **state)
 {
 	struct flow flood = {NULL, FAR4, 0x103, DNS, 1, 0xff, 0, 0}, good = flows[0];
@@ -509,7 +510,7 @@ static void a_flood_keeps_to_its_share(void **state)
 	gone("s3");
 }
 
-// From outside, of many sources: all that there is, and a new packet still passes, for the oldest goes.
+// From outside, of many sources: all room is used, and a new packet still passes, because the oldest is removed.
 static void a_flood_of_many(void **state)
 {
 	struct flow flood = {UE4, NULL, 0x102, DNS, 0, 0xff, 0, 0}, good = flows[1];
@@ -522,7 +523,7 @@ static void a_flood_of_many(void **state)
 	good.qfi = 0xff;
 	for (uint32_t i = 0; i < 2000; i++) {
 		snprintf(from, sizeof(from), "198.51.%u.%u", 101 + i / 200, 1 + i % 200);
-		send_piece(&flood, (int)(i % 3), i); // first ones, too, which are known without a buffer
+		send_piece(&flood, (int)(i % 3), i); // first ones, too, whose data needs no buffer
 		assert_in_range(kit_totals().held, 0, 2 * 128);
 	}
 	for (int k = 0; k < ORDERS_OF_PIECES; k++, next_id++) {
@@ -536,8 +537,7 @@ static void a_flood_of_many(void **state)
 	gone("s2");
 }
 
-// Fragments to us, which wait for all others of their packets, have a half of their own: of packets that pass through,
-// what is known stays, and fragments wait.
+// Fragments to us have a half of their own: passing packets keep their state, and their fragments keep waiting.
 static void a_flood_to_us(void **state)
 {
 	struct flow flood = {"192.0.2.1", NULL, 0, DNS, 0, 0xff, 0, 0};
@@ -569,7 +569,7 @@ static void a_flood_to_us(void **state)
 	gone("s2");
 }
 
-// Subscribers of two VRFs with the same addresses, whose packets have the same identification.
+// Subscribers of two VRFs with equal addresses, whose packets have equal identifications.
 static void two_vrfs(void **state)
 {
 	struct api_interface i = {.port = "internet", .vrf = "blue", .outer_vlan = 20, .count = 1};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reassembly with room for many. A worker that was off its CPU for longer than fragments may wait, with many of them:
-// what a walk gives up is bounded, for a stream of rte_graph holds 65535 packets and one more ends the process.
+// Reassembly with room for many. A worker returns to its CPU after a pause longer than fragments may wait. What a walk
+// times out is bounded: a stream of rte_graph holds 65535 packets, and one more ends the process.
 #include "core/engine.h"
 #include "icmp/fixture_test.h"
 
@@ -39,8 +39,8 @@ static void everything_expires_at_once(void **state)
 	fixture_balance();
 }
 
-// An IPv4 header with options and data that fill the 65535 bytes beside a shorter one: the sum has no place in the
-// length field.
+// An IPv4 header with options, and data that fill the 65535 bytes beside a shorter header: the sum exceeds the length
+// field.
 static void too_long_with_options(void **state)
 {
 	uint64_t before = kit_reason("reassembly-overlap");

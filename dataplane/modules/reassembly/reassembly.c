@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node reassembly: fragments addressed to us wait here for their siblings and go back to ip-input as one packet.
+// Node reassembly: fragments to us wait here for the rest and return to ip-input as one packet.
 //
-// Each worker has its own table (datagram.h). Time is worker.now. Every fragment waits as `held`; the packet that they
-// make counts as one of them, the others as `merged`.
+// Each worker has its own table (datagram.h). Time is worker.now. Waiting fragments count as `held`; a completed packet
+// counts as one of them, the others as `merged`.
 #include "core/control.h"
 #include "core/object.h"
 #include "reassembly/datagram.h"
@@ -22,7 +22,7 @@ DROP_REASON(broken, "reassembly-malformed",
 	"a fragment that is empty, no multiple of 8 bytes, past 65535 bytes, or behind other extension headers. Loss "
 	"on the way, or an attack")
 
-// Made by the control thread before the first walk, then used by one worker each.
+// Made by the control thread before the first walk; then each worker uses its own.
 static struct reassembly {
 	struct datagrams *table;
 	uint64_t next_check; // of time-outs, ticks
@@ -35,7 +35,7 @@ static int start(const struct api_engine *engine)
 	for (uint32_t i = 0; i < engine->workers && i < API_MAX_WORKERS; i++) {
 		if (fragments_holder.share == 0 || tables[i].table != NULL)
 			continue;
-		// Each has a half, so that neither takes what the other one needs.
+		// Half each, so that neither uses the other's.
 		uint32_t share = fragments_holder.share, through = share / 2;
 		tables[i].table = datagrams_create(share - through, &timed_out);
 		if (tables[i].table == NULL || follow_start(i, through) != 0)
@@ -87,7 +87,7 @@ static int prepare(struct rte_mbuf *m, struct ip_info *info, struct piece *piece
 	return 1;
 }
 
-// All pieces are here. The packet goes on, or all of them are dropped.
+// All pieces are here. The packet goes on, or all are dropped.
 static void finish(const struct visit *v, struct datagram *d)
 {
 	struct rte_mbuf *m;
@@ -100,7 +100,7 @@ static void finish(const struct visit *v, struct datagram *d)
 
 		ip_traffic_class_set(d->key.version, ip, ip_traffic_class(d->key.version, ip) | ECN_CE);
 	}
-	// What a card found of the first fragment is not true of the whole.
+	// A card's verdict on the first fragment does not hold for the whole.
 	m->ol_flags &= ~(uint64_t)(RTE_MBUF_F_RX_L4_CKSUM_MASK | RTE_MBUF_F_RX_OUTER_L4_CKSUM_MASK);
 	v->w->merged += d->pieces - 1;
 	datagram_remove(v->t, d);
@@ -201,7 +201,7 @@ static uint16_t age(struct rte_graph *graph, struct rte_node *node, void **objs,
 	}
 	for (int i = 0; i < 2; i++)
 		more |= datagrams_expire(&(struct visit){.w = w, .t = table[i], .graph = graph, .node = node});
-	// Those whose time is over but did not fit into this visit: in the next walk.
+	// Expired ones beyond this visit: in the next walk.
 	if (!more)
 		r->next_check = w->now + w->tsc_hz / 100;
 	return 0;

@@ -13,7 +13,7 @@
 static const int orders[][PIECES] = {{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {2, 0, 1}};
 #define ORDERS_OF_PIECES 4
 
-// Which piece leaves as the n-th: those that overtook the first one go on behind it, in their order.
+// Which piece leaves as the n-th: those that overtook the first one follow it, in order.
 static inline int leaves(const int *order, int n)
 {
 	int first = 0;

@@ -7,7 +7,7 @@
 #define SYN 2u
 #define RST 4u
 #define ACK 16u
-#define MSS 1220u // of what we take: fits a tunnel over any link (RFC 8200 §5)
+#define MSS 1220u // that we accept: fits a tunnel over any link (RFC 8200 §5)
 #define WINDOW 16384u
 
 // SipHash-2-4 (Aumasson, Bernstein: "SipHash: a fast short-input PRF").
@@ -175,7 +175,7 @@ static uint32_t answer_syn(uint8_t *out, const struct ip_info *info, const struc
 	option[0] = 2; // RFC 9293 §3.7.1
 	option[1] = 4;
 	store16(option + 2, MSS);
-	// Data of a SYN is not taken (RFC 7413 §4.2): it comes again.
+	// Data of a SYN is not accepted (RFC 7413 §4.2): it is sent again.
 	return put_headers(out, info, 4, 0, first, g->sequence + 1, SYN | ACK);
 }
 

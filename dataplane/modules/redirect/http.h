@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A web server without state, which has one answer: go elsewhere (RFC 9110 §15.4.3). Pure code.
+// A stateless web server with one answer: a redirect (RFC 9110 §15.4.3). Pure code.
 //
-// A SYN is answered with a sequence number that is a keyed hash of addresses and ports; data that acknowledges it and
-// begins as an HTTP request is answered with 302 and FIN, in one segment; the client's FIN is acknowledged. Each packet
-// has one answer or none, so what is sent again is answered again.
+// A SYN is answered with a sequence number that is a keyed hash of addresses and ports. Data that acknowledges it and
+// begins as an HTTP request is answered with 302 and FIN, in one segment. The client's FIN is acknowledged. Each packet
+// has one answer or none, so retransmissions get the same answer.
 #ifndef REDIRECT_HTTP_H
 #define REDIRECT_HTTP_H
 
@@ -31,13 +31,12 @@ struct http_server {
 	uint16_t location_length; // at most HTTP_LOCATION_MAX
 };
 
-// What to answer to the packet at p, that ip_parse() accepted as *info with `readable` contiguous bytes: an IP packet
-// of *length bytes in `out` (HTTP_ANSWER_MAX bytes of room), with checksums, identification 0. Only after
-// HTTP_ANSWERED. The caller has checked the TCP checksum.
+// Makes the answer to the packet at p, which ip_parse() accepted as *info; `readable` bytes are contiguous, and the
+// caller has checked the TCP checksum. After HTTP_ANSWERED, `out` (room for HTTP_ANSWER_MAX bytes) has an IP packet of
+// *length bytes with checksums and identification 0.
 enum http_status http_answer(const struct http_server *s, const uint8_t *p, uint32_t readable,
 	const struct ip_info *info, uint8_t *out, uint32_t *length);
 
-// SipHash-2-4 of n bytes.
 uint64_t siphash(const struct http_key *key, const uint8_t *p, uint32_t n);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // libFuzzer target: any IP packet to the web server of redirected UEs. An answer is a whole packet that fits its room,
-// with right checksums, from and to the ends of the connection turned round; and the same packet has the same answer.
+// has correct checksums and swaps the connection's ends. The same packet gets the same answer.
 #include "redirect/http.h"
 #include "wire/checksum.h"
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static void check_answer(const struct ip_info *to, const uint8_t *answer, uint32
 	must(!(answer[info.l4 + 13] & 4)); // never a reset
 }
 
-// The first byte says how much of the packet lies in the first segment, in eighths; 0xf8 and more: all.
+// The first byte: how much of the packet is in the first segment, in eighths; 0xf8 and more: all.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char location[HTTP_LOCATION_MAX + 1] =

@@ -68,7 +68,7 @@ static const struct rule *way(const struct rule *r, const struct far_more *more)
 	return down;
 }
 
-// What the redirection serves is traffic of its PDR: it counts as the policer nodes count (TS 29.244 §5.2.2.2).
+// Redirected traffic belongs to its PDR and counts as in the policer nodes (TS 29.244 §5.2.2.2).
 static const struct reason *counted(struct worker *w, struct rte_mbuf *m, const struct reason *why)
 {
 	uint32_t length = packet_of(m)->length;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP of redirected UEs: a whole connection, what is no HTTP, hostile segments (row G25).
+// HTTP of redirected UEs: a whole connection, other traffic, hostile segments (row G25).
 #include "redirect/http.h"
 #include "session/mobile_fixture.h"
 #include "testkit/reasons.h"
@@ -121,7 +121,7 @@ static void connection(void **state)
 	}
 }
 
-// RFC 8200 §8.1: extension headers in front of TCP are no part of what its checksum covers.
+// RFC 8200 §8.1: TCP's checksum does not cover extension headers.
 static void behind_extension_headers(void **state)
 {
 	static struct frame f;
@@ -183,7 +183,7 @@ static void counts_are(uint64_t up, uint64_t up_packets, uint64_t down, uint64_t
 	assert_int_equal(s.downlink_bytes, down);
 }
 
-// TS 29.244 §5.2.2.2, to the byte: the UE's packets that the redirection serves, and its answers; not what it drops.
+// TS 29.244 §5.2.2.2, to the byte: the UE's served packets and their answers count; drops do not.
 static void usage_is_counted(void **state)
 {
 	static const char get[] = "GET / HTTP/1.1\r\n\r\n";
@@ -217,7 +217,7 @@ static void usage_is_counted(void **state)
 	}
 }
 
-// A quota that is used up stops the request, and with it the answer; one that the request uses up stops the answer.
+// A used-up quota stops the request, and so the answer; a request that uses it up stops the answer.
 static void quota_stops(void **state)
 {
 	static struct frame f;

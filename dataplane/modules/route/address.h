@@ -23,7 +23,6 @@ static inline const uint8_t *ip_address_bytes(const struct ip_address *a, uint8_
 {
 	return a->bytes + (family == 4 ? 12 : 0);
 }
-// 1 when the prefix holds the address.
 static inline int ip_in_prefix(const struct api_address *prefix, uint8_t family, const uint8_t *address)
 {
 	uint32_t a, b;

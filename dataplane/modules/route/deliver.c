@@ -22,7 +22,7 @@ void ip_deliver_from(struct rte_node_register *node)
 		node->next_nodes[node->nb_edges++] = local.node[i];
 }
 
-// The number of a node: it has one already, or gets the next. 0: there are too many.
+// A node's number, found or new. 0: too many.
 static uint8_t number_of(const char *node)
 {
 	for (uint8_t i = 0; i < local.count; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who takes packets to our addresses: ip-input sends them to the node that asked; the rest goes to the host path or
+// Delivery of packets to our addresses: ip-input sends them to the registered node; the rest goes to the host path or
 // is dropped.
 //
 //   written by: constructors; the map of open ports: its module, with atomic operations
@@ -12,7 +12,7 @@
 
 #define MAX_LOCAL_NODES 16
 
-// By number of a node: 1 is the first that asked; 0: nobody.
+// By node number: 1 is the first that asked; 0: none.
 struct ip_deliveries {
 	uint8_t protocol[256];
 	struct {
@@ -27,13 +27,13 @@ extern struct ip_deliveries ip_deliveries;
 
 // From constructors only; asking twice for the same is a programming error found at start-up.
 void ip_local_register_udp(uint16_t port, const char *node);
-// The same for ports that come and go: bit port % 64 of open[port / 64], changed with atomic operations.
+// The same for changing ports: bit port % 64 of open[port / 64], changed with atomic operations.
 void ip_local_register_udp_map(const uint64_t open[1024], const char *node);
 void ip_local_register_protocol(uint8_t protocol, const char *node);
 
-// The node that delivers, with places for MAX_LOCAL_NODES more in its array of next nodes: behind the edges that it
-// has, one to each node that asks, before this call or after it, by its number. From a constructor; the graph is
-// built long after all of them.
+// Registers the node that delivers. Its array of next nodes has room for MAX_LOCAL_NODES more. They follow its own
+// edges, by number: one for each node that asks, before this call or after it. From a constructor; the graph is built
+// long after all of them.
 void ip_deliver_from(struct rte_node_register *node);
 
 #endif

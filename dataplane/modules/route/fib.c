@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Longest-prefix match: a trie of 16 bits and then 8 bits at a time, for both families and all tables.
 //
-// A slot is 4 bytes: a next hop with the length of its prefix; a group of 256 slots for the next 8 bits; or the one
-// prefix that is longer than the slot, which is compared as a whole (its entry in the RIB also says where the rest of
-// the slot leads). So a look-up of a sparse table is two or three loads, and its memory follows the number of prefixes.
+// A slot has 4 bytes: a next hop with its prefix length; a group of 256 slots for the next 8 bits; or the only prefix
+// longer than the slot. That prefix is compared as a whole, and its RIB entry says where the rest of the slot leads. So
+// a look-up of a sparse table is two or three loads, and memory follows the number of prefixes.
 //
-// The control thread changes slots in place while workers look up: a slot is stored as a whole, and what it refers to
-// is complete before. A group or entry that is given up is used again after a grace period, when no reader is in it.
+// The control thread changes slots in place while workers look up: it stores a slot as a whole, after all that it
+// refers to. A released group or entry is reused after a grace period.
 //
-// rte_fib's tables need 192 bytes a route beside 32 MB for each table of IPv4, and rte_lpm finds a rule by walking
-// along all of its length: fib_bench.c compares.
+// rte_fib's tables need 192 bytes a route beside 32 MB per IPv4 table, and rte_lpm finds a rule by a linear search
+// among its length: fib_bench.c compares.
 #include "route/tables.h"
 #include "route/ways.h"
 #include "wire/bytes.h"
@@ -121,7 +121,7 @@ const uint32_t *ways_root(uint8_t vrf, uint8_t version)
 	return root != NULL ? root : empty;
 }
 
-// What a slot leads to is asked for. 1: another slot, *next.
+// Prefetches the slot's target. 1: another slot, *next.
 static __rte_always_inline int ask_next(uint32_t slot, const uint8_t *octet, const uint32_t **next)
 {
 	if (kind_of(slot) == SLOT_GROUP) {
@@ -222,7 +222,7 @@ void fib_settle(void)
 	}
 }
 
-// Which of the slots below a place get a new value: those with a prefix of the least to the greatest length.
+// New value for slots below a place: those with a prefix length in this range.
 struct paint {
 	uint32_t value;
 	uint32_t least, most;
@@ -285,7 +285,7 @@ static void paint_here(const struct place *p, const struct rib_entry *r, const s
 		paint(&slot[i], colour);
 }
 
-// The prefix alone, in a place where all slots lead to what holds it.
+// Stores the only prefix of a place, where all slots lead to the covering one.
 static void put_first(const struct place *p, uint32_t number)
 {
 	struct rib_entry *r = &rib[number];
@@ -345,7 +345,7 @@ void fib_delete(uint32_t number)
 	const struct rib_entry *r = &rib[number];
 	uint32_t cover = rib_cover(number), value = cover != 0 ? slot_hop(rib[cover].hop, rib[cover].length) : 0;
 	struct place p = place_first(r);
-	int gone = 0; // the group above is nobody's any more, and those below, which only this prefix needed
+	int gone = 0; // the group above is free, and those below, which only this prefix needed
 
 	while (!is_here(&p, r)) {
 		uint32_t *slot = slot_at(&p, r), old = *slot, group = number_of(old);

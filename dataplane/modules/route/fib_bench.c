@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a full table costs: 1 M IPv4 and 250 K IPv6 routes. fib-bench: the tables alone, beside rte_fib and rte_fib6
-// with the same prefixes; fib-bench contract [BATCH]: through transactions. Processor time of this thread; memory as
-// the system counts it. Instructions of a look-up (a million of each):
+// Cost of a full table: 1 M IPv4 and 250 K IPv6 routes. fib-bench: the tables alone, beside rte_fib and rte_fib6 with
+// the same prefixes; fib-bench contract [BATCH]: through transactions. CPU time of this thread; memory as counted by
+// the system. Instructions of a look-up (a million of each):
 //   valgrind --tool=callgrind --toggle-collect=look_up_ours fib-bench
 #include "route/tables.h"
 // clang-format off
@@ -50,8 +50,8 @@ static double resident(void)
 	return (double)pages * 4096 / (1 << 20);
 }
 
-// Lengths as in the tables of the Internet, roughly: of IPv4 three of five are /24, of IPv6 half are /48. IPv6's /32s
-// are some 40,000; longer prefixes lie in those.
+// Prefix lengths roughly as in the Internet's tables: three of five IPv4 are /24, half of IPv6 /48. IPv6 has some
+// 40,000 /32s, which contain the longer prefixes.
 static struct api_address random_prefix(uint8_t family)
 {
 	uint64_t r = rte_rand();

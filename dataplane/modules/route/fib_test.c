@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forwarding tables against a list that is searched from end to end, on random prefixes of both families: one
-// destination at a time, and a block of them at once.
+// Forwarding tables against a linear list, on random prefixes of both families: single destinations, and blocks.
 #include "route/tables.h"
 #include "route/ways.h"
 // clang-format off
@@ -64,7 +63,7 @@ static int model_find(const struct model *m, const struct api_address *prefix)
 	return -1;
 }
 
-// A block of destinations at once: each has what the list says.
+// A block of destinations at once: each result equals the list's.
 struct block {
 	struct way_ask ask[WAY_ASKS];
 	uint8_t destination[WAY_ASKS][16];
@@ -196,8 +195,8 @@ static void fib6_is_like_the_model(void **state)
 	fib_is_like_the_model(6);
 }
 
-// Tables of a default route alone, of one host's, of hosts side by side below a default route; what is asked for is
-// a neighbour of each, and what is farthest away. After each change.
+// Tables of a default route alone, of one host route, and of neighbouring host routes below a default route. Looked up
+// are each one's neighbours and the most distant addresses, after each change.
 static void few_routes(uint8_t family)
 {
 	static const uint8_t ends[] = {0, 1, 2, 0x7f, 0x80, 0xfe, 0xff};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interfaces and our own addresses: the INTERFACE objects, and the snapshot of them that workers read.
 //
-// The snapshot is built as a whole from the objects, published with one pointer, and freed after a grace period. An
-// interface keeps its index as long as it exists, whatever else changes.
+// The snapshot is built whole from the objects, published by one pointer, and freed after a grace period. An interface
+// keeps its index while it exists.
 #include "core/control.h"
 #include "core/object.h"
 #include "core/port.h"
@@ -107,10 +107,11 @@ uint32_t interface_count(void)
 	return interfaces_now()->count;
 }
 
-// Which of the slots of an address count: those of a VRF, of an interface or no link, or of an access port.
+// Which slots of an address match: of a VRF, of an interface or no link, or of an access port.
 enum local_match { LOCAL_VRF, LOCAL_CORE, LOCAL_INTERFACE, LOCAL_GATEWAY };
 
-// The interface of the first such slot, or UINT32_MAX. `where`: of the VRF (of core ports alone), interface or port.
+// The interface of the first matching slot, or UINT32_MAX. `where`: of the VRF (of core ports alone), interface or
+// port.
 static uint32_t local_find(
 	const struct interfaces *s, const struct ip_address *a, enum local_match match, uint32_t where)
 {
@@ -388,8 +389,8 @@ struct build {
 	uint32_t count, used;
 };
 
-// The index of an interface that is there already, or a free one. The name of an interface that is gone gives its index
-// away when no snapshot has it any more.
+// The index of an existing interface, or a free one. The index of a removed interface is free when no snapshot has it
+// any more.
 static int index_of(const struct build *b, const char *key)
 {
 	int empty = -1;
@@ -406,7 +407,7 @@ static int index_of(const struct build *b, const char *key)
 	return empty;
 }
 
-// The number of a VRF that is there already, or a free one, as index_of(); -1: none is.
+// The number of an existing VRF, or a free one, as index_of(); -1: none.
 static int vrf_number(const struct build *b, const char *name)
 {
 	uint64_t used = 1 | table.now->vrfs | interfaces_next()->vrfs;
@@ -639,7 +640,7 @@ static int stage(struct object_change *c)
 {
 	const struct api_interface *want = c->body;
 
-	// Endpoints of network instances lie on addresses of interfaces, of one VRF alone.
+	// Endpoints of network instances are addresses of interfaces in one VRF.
 	if (want != NULL && c->old_body != NULL)
 		c->narrows = memcmp(want, c->old_body, sizeof(*want)) != 0;
 	else

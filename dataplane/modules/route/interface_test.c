@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What workers ask of interfaces for a packet, against a search of all of them.
+// Workers' look-ups of interfaces, against a linear search.
 #include "route/tables.h"
 // clang-format off
 #include <stdarg.h>
@@ -151,7 +151,7 @@ static void interfaces_come_and_go(void **state)
 		assert_true(found[i] > 1000);
 }
 
-// What subscribers' packets do not ask is refused of access ports.
+// Flags without effect on subscribers' packets are refused on access ports.
 static void flags_of_access_ports(void **state)
 {
 	static const uint32_t flags[] = {API_INTERFACE_DOWN, API_INTERFACE_RPF_STRICT, API_INTERFACE_RPF_LOOSE};

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Next hops: where ip-output gets its Ethernet header from.
 //
-// A next hop is named by (interface, address of the neighbour); the one of an interface's attached prefixes has no
-// address. Names are in an exact-match table, so that a destination on an attached network needs no route of its own
-// and a scan of a network cannot fill the forwarding tables. Slots are counted by those who hold them and reused after
-// a grace period.
+// A next hop is named by (interface, neighbour address); that of an interface's attached prefixes has no address. Names
+// are in an exact-match table. So a destination on an attached network needs no route of its own, and a network scan
+// cannot fill the forwarding tables. Slots are reference-counted and reused after a grace period.
 #include "core/control.h"
 #include "core/port.h"
 #include "exact/exact.h"
@@ -133,13 +132,13 @@ static uint32_t slot_take(void)
 
 static struct exact_key key_of_hop(const struct next_hop *h)
 {
-	// Those of equal cost are on no one interface; their indices stand in place of the address. Of discards the
-	// kind does, where no index is 0.
+	// Equal-cost next hops have no single interface; their indices replace the address. For discards the kind does,
+	// where no index is 0.
 	return key_of(h->kind >= NEXT_HOP_SEVERAL ? UINT32_MAX : h->interface,
 		h->kind == NEXT_HOP_GLEAN ? NULL : &h->address);
 }
 
-// The one that is there, or a new one; held once more.
+// The existing one or a new one; with one reference more.
 static uint32_t hold(const struct next_hop *h)
 {
 	struct exact_key k = key_of_hop(h);
@@ -224,8 +223,8 @@ void next_hop_release(uint32_t index)
 	ip_ways_changed();
 }
 
-// A worker that saw resolved == 1 may be reading the header until its walk ends; so a header in use is first taken
-// away, and written after a grace period. Packets of the moment between are held like those of any unknown neighbour.
+// A worker that saw resolved == 1 may read the header until its walk ends. So a header in use is first withdrawn, and
+// written after a grace period. Packets in between are held as for an unknown neighbour.
 static void withdraw(struct next_hop *h)
 {
 	if (__atomic_exchange_n(&h->resolved, 0, __ATOMIC_ACQ_REL))
@@ -264,7 +263,7 @@ static void settle_all(const struct interfaces *s)
 			settle(table.buckets[i], s);
 }
 
-// A link that goes moves its flows at once: its neighbours would fail to answer half a minute later.
+// A lost link moves its flows at once: its neighbours would time out half a minute later.
 static void watch_links(uint64_t now)
 {
 	int changed = 0;

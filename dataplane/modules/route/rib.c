@@ -3,7 +3,7 @@
 // taken page by page.
 //
 //   written by: the control thread
-//   read by: workers, those entries that fib.c gives them
+//   read by: workers, the entries that fib.c returns
 #include "route/tables.h"
 #include <errno.h>
 #include <rte_jhash.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Routes: the ROUTE objects and the networks of interfaces, made into forwarding tables.
 //
-// Every transaction that touches interfaces or routes makes a plan: where each prefix that it touches will lead. The
-// plan is where everything can be refused. A transaction of routes alone plans those routes; one of interfaces plans
-// all, as a gateway may be found elsewhere. Making the plan true changes the tables in place, prefix by prefix.
+// Every transaction that touches interfaces or routes makes a plan: the new next hop of each prefix concerned. Only the
+// plan can be refused. A transaction of routes plans those; one of interfaces plans all, because gateways may move.
+// Carrying it out changes the tables in place, prefix by prefix.
 #include "core/control.h"
 #include "core/object.h"
 #include "route/tables.h"
@@ -56,7 +56,7 @@ uint32_t ip_route_lookup(uint8_t vrf, uint8_t family, const uint8_t *destination
 
 uint32_t ip_route_of(uint8_t vrf, uint8_t family, const uint8_t *destination, uint32_t interface)
 {
-	// A link-local destination is on the link that the packet came from: an answer to a neighbour.
+	// A link-local destination is on the packet's link: an answer to a neighbour.
 	if (likely(!address_is_link_local(family, destination) || interface == UINT32_MAX))
 		return ip_route_lookup(vrf, family, destination);
 	uint32_t neighbour = next_hop_find(interface, family, destination);
@@ -91,7 +91,7 @@ void routes_forget(void)
 	table.plan = NULL;
 }
 
-// The change of an entry; a new one says that it stays whose it is, and leads nowhere. NULL after object_error().
+// The change of an entry; a new change keeps its owner and has no next hop. NULL after object_error().
 static struct change *change_of_entry(struct plan *p, uint32_t entry)
 {
 	struct rib_entry *r = &rib[entry];
@@ -130,7 +130,7 @@ static struct change *change_of(struct plan *p, uint8_t vrf, const struct api_ad
 	return c;
 }
 
-// Next hop `n` of a route, the first one or a further one, as a route of its own.
+// Next hop `n` of a route (0: the first) as a route of its own.
 static struct api_route route_by(const struct api_route *r, uint32_t n)
 {
 	const struct api_route_hop *further = (const struct api_route_hop *)(r + 1);

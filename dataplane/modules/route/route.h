@@ -40,14 +40,14 @@ enum next_hop_kind {
 	NEXT_HOP_NOWHERE, // no route
 	NEXT_HOP_NEIGHBOUR,
 	NEXT_HOP_GLEAN, // attached prefix: the destination itself is the neighbour, and is not known yet
-	NEXT_HOP_SEVERAL, // of equal cost: next_hop_of_flow() says which; interface is the first one's. Never resolved
+	NEXT_HOP_SEVERAL, // of equal cost: next_hop_of_flow() chooses; interface is the first one's. Never resolved
 	NEXT_HOP_DISCARD, // packets end here; of no interface. Never resolved, so that others' packets pay nothing
 };
 
-// One cache line: all that ip-output needs. The array is type-stable: a slot is given to another neighbour only after a
-// grace period, so an index taken in a walk stays good until the end of that walk.
-//   written by: the control thread; header and mtu only while resolved is 0 and no worker can still see 1
-//   read by: workers, who read `resolved` first (acquire)
+// One cache line: all that ip-output needs. The array is type-stable: a slot gets another neighbour only after a grace
+// period, so an index is valid until the end of its walk.
+//   Written by: the control thread; header and mtu only while resolved is 0 and no worker can still see 1.
+//   Read by: workers, which read `resolved` first (acquire)
 #define NEXT_HOP_HEADER 24
 struct next_hop {
 	uint8_t resolved; // NEIGHBOUR: header below is valid
@@ -70,8 +70,8 @@ static inline int next_hop_leads(const struct next_hop *h)
 	return h->kind != NEXT_HOP_NOWHERE && h->kind != NEXT_HOP_DISCARD;
 }
 
-// `family` is 4 or 6 and addresses are their 4 or 16 bytes in network order, except where struct ip_address is named.
-// `vrf` is the number of a VRF, 0 the default one: what it has of addresses and routes is its own.
+// `family` is 4 or 6; addresses are 4 or 16 bytes in network order, except where struct ip_address is named. `vrf` is a
+// VRF's number, 0 the default one; each has its own addresses and routes.
 #define MAX_VRFS API_MAX_VRFS
 static_assert(MAX_VRFS <= 64, "a bit each");
 // Empty: the default one. API_NAME bytes. Control thread; workers, inside a walk, of a number that an interface has.
@@ -82,9 +82,8 @@ const struct interface *interface_find(uint16_t port, uint16_t outer_vlan, uint1
 const struct interface *interface_get(uint32_t index); // NULL when there is none
 // Writes the Ethernet header of a frame that leaves by the interface; returns where its ethertype goes.
 uint8_t *interface_header(uint8_t *p, const struct interface *i, const uint8_t destination[6]);
-// 1 when the address is one of ours on any interface of the VRF. Workers. (The local end of a GTP-U path is an
-// interface's address.) Nearly all packets are for others: a bit map of 1024 hashed addresses says so without a
-// look-up.
+// 1 when the address is ours on any interface of the VRF. Workers. (The local end of a GTP-U path is an interface's
+// address.) Most packets are for others: a bit map of 1024 hashed addresses excludes them without a look-up.
 extern const struct ip_filter *ip_local_filter; // never NULL; replaced with the tables, read within a walk
 #define VRF_ANY UINT8_MAX
 int ip_is_local_exactly(uint8_t vrf, uint8_t family, const uint8_t *address);
@@ -100,25 +99,25 @@ static inline int ip_is_local(uint8_t vrf, uint8_t family, const uint8_t *addres
 int ip_is_local_on(uint8_t family, const uint8_t *address, uint32_t interface);
 // The interface of a core port that has the address in the VRF, or UINT32_MAX. Workers.
 uint32_t ip_local_interface(uint8_t vrf, uint8_t family, const uint8_t *address);
-// The link-local address that the subscribers of an access port know their router by: the first one that its interfaces
-// have, else that of its MAC address (RFC 4291 appendix A). 16 bytes.
+// The link-local address by which subscribers of an access port know their router, 16 bytes. The first one of its
+// interfaces, else that of its MAC address (RFC 4291 appendix A).
 struct port;
 void ip_link_local(const struct port *p, uint8_t to[16]);
-// 1 when the access port `port` answers for this gateway address towards its subscribers: one of its interfaces', or
-// the link-local one of its MAC address, which every link has (RFC 4291 §2.1). Workers.
+// 1 when access port `port` answers for this gateway address: one of its interfaces', or the link-local one of its MAC
+// address, which every link has (RFC 4291 §2.1). Workers.
 int ip_is_gateway(uint8_t family, const uint8_t *address, uint16_t port);
-// 1 when the address is in a network of an access port's interface that answers for it (API_INTERFACE_LOCAL_PROXY),
-// and no broadcast address of one.
+// 1 when the address is in a network of an access port's interface with API_INTERFACE_LOCAL_PROXY, and not its
+// broadcast address.
 int ip_is_proxied(uint8_t family, const uint8_t *address, uint16_t port);
 // An address of ours to send from: on the access port `port` (towards subscribers) or on the interface. NULL: none.
 const uint8_t *ip_source_on_port(uint8_t family, uint16_t port);
 const uint8_t *ip_source_on_interface(uint8_t family, uint32_t interface);
-// The one whose prefix holds `towards`, else as ip_source_on_interface, else one of its VRF that is on no link
-// (RFC 1812 §4.3.2.4).
+// The address whose prefix has `towards`, else ip_source_on_interface's, else a loopback address of its VRF (RFC 1812
+// §4.3.2.4).
 const uint8_t *ip_source_towards(uint8_t family, uint32_t interface, const uint8_t *towards);
 // Longest-prefix match; NEXT_HOP_NONE when there is no route. Workers.
 uint32_t ip_route_lookup(uint8_t vrf, uint8_t family, const uint8_t *destination);
-// The same for a packet that came in on `interface` (UINT32_MAX: none), where a link-local destination is looked for.
+// The same for a packet received on `interface` (UINT32_MAX: none), where link-local destinations are looked up.
 uint32_t ip_route_of(uint8_t vrf, uint8_t family, const uint8_t *destination, uint32_t interface);
 #define MAX_NEXT_HOPS 8192
 extern struct next_hop *next_hops; // MAX_NEXT_HOPS, as soon as there is another one than NEXT_HOP_NONE
@@ -126,13 +125,13 @@ static inline const struct next_hop *next_hop_get(uint32_t index)
 {
 	return &__atomic_load_n(&next_hops, __ATOMIC_ACQUIRE)[likely(index < MAX_NEXT_HOPS) ? index : NEXT_HOP_NONE];
 }
-// Of several of equal cost the one that the packet's flow takes, of a G-PDU the flow inside; else the index itself.
-// `available` bytes may be read, of `total`. Workers.
+// Of several next hops of equal cost the flow's (for a G-PDU: the inner flow's); else the index itself. `available`
+// bytes may be read, of `total`. Workers.
 uint32_t next_hop_of_flow(uint32_t index, const uint8_t *ip, uint32_t available, uint32_t total);
-// 1 when it leaves by the interface, of several one of them. Workers.
+// 1 when it, or one of several, leaves by the interface. Workers.
 int next_hop_leaves_by(const struct next_hop *hop, uint32_t interface);
-// Rises whenever a destination may have another next hop than before, or be another one's (ours, a UE's), or a next
-// hop's slot is given up: after the tables say so, and before the grace period. Workers read it before the tables.
+// Rises when a destination may have another next hop or owner (our address, a UE's), or when a next hop's slot is given
+// up. It rises after the tables changed, before the grace period. Workers read it before the tables.
 extern uint32_t ip_ways_generation;
 void ip_ways_changed(void); // control thread
 
@@ -150,7 +149,7 @@ uint32_t next_hop_find(uint32_t interface, uint8_t family, const uint8_t *destin
 uint32_t next_hop_discard(uint8_t discard);
 void next_hop_take(uint32_t index); // holds once more what is held
 void next_hop_release(uint32_t index);
-// Those of equal cost as one next hop, which holds them. NEXT_HOP_NONE when there is no room, or one is there twice.
+// Equal-cost next hops as one, which holds references to them. NEXT_HOP_NONE without room, or if one is in it twice.
 uint32_t next_hop_several(const uint32_t *hops, uint32_t count);
 // The neighbour does not answer: until it is resolved, others of equal cost take its flows.
 void next_hop_fail(uint32_t index);
@@ -170,10 +169,10 @@ const struct interface *interfaces_by_prefix(const struct interfaces *s, uint8_t
 int interfaces_vrf(const struct interfaces *s, const char *name);
 // The only VRF with an interface of a core port that has the address; 0 when there is none, -1 when there are several.
 int interfaces_vrf_of(const struct interfaces *s, const struct api_address *a);
-// The set as it will be after the open transaction, or the current one when that does not touch it.
+// The set after the open transaction, or the current one when that does not touch it.
 const struct interfaces *interfaces_next(void);
 
-// Called when interfaces came, changed or went; fn may walk them with interface_get(0..interface_count()-1).
+// Called when interfaces were made, changed or deleted; fn may walk them with interface_get(0..interface_count()-1).
 void interface_watch(void (*fn)(void)); // from constructors
 uint32_t interface_count(void);
 

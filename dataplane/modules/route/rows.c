@@ -22,7 +22,6 @@ static void row_by(struct stats_sink *s, const struct rib_entry *r, const struct
 	stats_row(s, &row, sizeof(row));
 }
 
-// A row for each next hop.
 static void row(struct stats_sink *s, const struct rib_entry *r)
 {
 	const struct next_hop *h = next_hop_get(r->hop);
@@ -50,7 +49,7 @@ static int is_asked(const struct rib_entry *r, const char *key)
 	return ip_in_prefix(&prefix, to.family, to.bytes) || strcmp(address_text(&prefix, text), key) == 0;
 }
 
-// In the order of the table, whose place 0 has none: whoever shows them sorts.
+// In the order of the table, without place 0; the reader sorts.
 static uint64_t rows(struct stats_sink *s, const char *key, uint64_t place)
 {
 	if (place < rib_end() && (rib[place].flags & RIB_PRESENT) && is_asked(&rib[place], key))

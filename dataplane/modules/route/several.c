@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Next hops of equal cost (RFC 2992): which flow takes which.
 //
-// Each has as many buckets as the others, chosen by its identity alone (the tables of Maglev, NSDI 2016 §3.4), so that
-// a change of the set moves few flows. One that is lost keeps its buckets: others have them meanwhile, and no other
-// bucket moves.
+// Each has equally many buckets, chosen by its identity alone (the tables of Maglev, NSDI 2016 §3.4), so a change of
+// the set moves few flows. A lost next hop keeps its buckets, which others serve meanwhile; no other bucket moves.
 #include "route/tables.h"
 #include "wire/gtpu.h"
 #include "wire/ip.h"
@@ -17,8 +16,8 @@ void hop_buckets_share(struct hop_buckets *b)
 	uint32_t next[HOPS_MAX] = {0};
 	uint8_t taken[HOP_BUCKETS] = {0};
 
-	// Each in turn takes the next of its own order of all buckets: the number of buckets is a prime, so every step
-	// reaches them all.
+	// Each in turn takes the next bucket of its own order. The number of buckets is a prime, so every step reaches
+	// them all.
 	for (uint32_t n = 0; n < HOP_BUCKETS;)
 		for (uint32_t m = 0; m < b->members && n < HOP_BUCKETS; m++, n++) {
 			uint32_t first = b->identity[m] % HOP_BUCKETS;

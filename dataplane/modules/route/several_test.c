@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buckets of next hops of equal cost: equal shares; what is lost moves alone, and comes back to where it was.
+// Buckets of equal-cost next hops: equal shares; a lost one's flows move alone, and return to it.
 
 // clang-format off
 #include <setjmp.h>

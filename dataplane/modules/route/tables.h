@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of the route module: what its tables share. Other modules include route.h.
+// Inside of the route module: its tables' common parts. Other modules include route.h.
 //
 // Everything here is written by the control thread. Workers read the snapshot, the forwarding tables and the next hops.
 #ifndef ROUTE_TABLES_H
@@ -46,12 +46,12 @@ int next_hops_start(void); // makes the tables when they are not there yet; 0 or
 // Fills in headers and MTUs again after interfaces changed.
 void next_hops_refresh(const struct interfaces *s);
 
-// Next hops of equal cost (several.c).
+// Next hop by flow hash: equally many buckets for each; a lost one's are spread over the others.
 
 #define HOPS_MAX (1 + API_ROUTE_FURTHER)
 #define HOP_BUCKETS 127 // a prime (several.c)
 
-// Flows by hash: buckets of equal number for each, and those of one that is lost among the others.
+// Next hop by flow hash: equally many buckets for each; a lost one's are spread over the others.
 struct hop_buckets {
 	uint16_t hop[HOP_BUCKETS]; // atomic; read by workers
 	uint8_t owner[HOP_BUCKETS]; // which of `member` has it as long as that is well
@@ -77,8 +77,8 @@ static inline uint8_t family_of_table(uint8_t table)
 
 enum { RIB_PRESENT = 1, RIB_ROUTE = 2, RIB_CONNECTED = 4 };
 
-// A prefix with its next hop. Workers read it where it is the only longer one of its slot (fib.c): the first 21 bytes.
-// An entry is used again after a grace period.
+// A prefix with its next hop. Workers read the first 21 bytes where it is the slot's only longer prefix (fib.c).
+// Entries are reused after a grace period.
 struct rib_entry {
 	uint8_t address[16];
 	uint16_t hop; // atomic: index of the next hop
@@ -103,9 +103,9 @@ struct api_address rib_prefix(const struct rib_entry *r);
 uint32_t rib_find(uint8_t table, const struct api_address *prefix); // 0: it is not there
 uint32_t rib_ensure(uint8_t table, const struct api_address *prefix); // 0: there is no room
 void rib_free(uint32_t number);
-// The entry comes into the forwarding table or goes from it, as far as rib_cover() is concerned.
+// For rib_cover(): the entry enters the forwarding table or leaves it.
 void rib_present(uint32_t number, int present);
-// The longest prefix in the forwarding table that holds this one and is shorter; 0: none.
+// The longest shorter prefix in the forwarding table that covers this one; 0: none.
 uint32_t rib_cover(uint32_t number);
 
 // Forwarding tables (fib.c).
@@ -120,7 +120,7 @@ uint32_t fib_groups_used(void);
 void fib_add(uint32_t number);
 void fib_replace(uint32_t number); // after its next hop changed
 void fib_delete(uint32_t number);
-// After a grace period: what deletions gave up may be used again.
+// After a grace period: entries released by deletions may be reused.
 void fib_settle(void);
 uint32_t fib_lookup(uint8_t table, const uint8_t *destination); // NEXT_HOP_NONE: no route. Workers
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker knows of destinations. Traffic mostly goes to some hundred of them (the base stations of a UPF), so
-// each worker keeps what the tables said, for as long as no route and no neighbour comes or goes (ip_ways_generation).
+// A worker's cache of destinations. Traffic mostly goes to some hundred of them (the base stations of a UPF). Each
+// worker keeps the tables' results until a route or neighbour comes or goes (ip_ways_generation).
 #ifndef ROUTE_WAYS_H
 #define ROUTE_WAYS_H
 
@@ -29,7 +29,7 @@ static inline struct ways *ways_of(const struct worker *w)
 	return &ways_known[w->id % API_MAX_WORKERS];
 }
 
-// What ways are known by of a VRF: of IPv4, and the next number of IPv6; one more than table_of().
+// Number of a VRF's IPv4 ways; the next number is IPv6's; one more than table_of().
 static inline uint8_t way_table(uint8_t vrf)
 {
 	return (uint8_t)(2 * vrf + 1);
@@ -40,13 +40,12 @@ static inline uint8_t way_vrf(uint8_t table)
 	return (uint8_t)((table - 1) / 2);
 }
 
-// Asks the tables. `interface`: that the packet came in on.
+// Asks the tables. `interface`: where the packet entered.
 void ways_look_up(struct way *way, uint8_t version, const uint8_t *destination, uint32_t interface);
 
-// Where the way to a destination (4 or 16 bytes) is, if it is known: 1 when it is, and holds; else that place has its
-// key from now on, where `take` says so. `table`: way_table() of the VRF.
-// `generation`: of ip_ways_generation, read in this walk before any table: what is found in older tables is not kept
-// beyond it.
+// The cached way to a destination (4 or 16 bytes): 1 when known and valid. Else its place gets this key, if `take`.
+// `table`: way_table() of the VRF. `generation`: of ip_ways_generation, read in this walk before any table, so results
+// of older tables are not kept beyond it.
 static __rte_always_inline int ways_known_to(struct ways *ways, uint32_t generation, uint8_t table, uint8_t version,
 	const uint8_t *destination, int take, struct way **place)
 {
@@ -68,7 +67,7 @@ static __rte_always_inline int ways_known_to(struct ways *ways, uint32_t generat
 	return 0;
 }
 
-// The way to a destination of a packet that came in on `interface`; valid until the next call.
+// The way to a destination of a packet received on `interface`; valid until the next call.
 static __rte_always_inline struct way *ways_find(struct ways *ways, uint32_t generation, uint8_t table, uint8_t version,
 	const uint8_t *destination, uint32_t interface)
 {
@@ -79,8 +78,8 @@ static __rte_always_inline struct way *ways_find(struct ways *ways, uint32_t gen
 	return way;
 }
 
-// Next hops of many destinations at once, none of them link-local, by the tables alone: their cache lines come beside
-// one another. `hop`: of an attached network its own (NEXT_HOP_GLEAN).
+// Next hops of many destinations at once, none link-local, by the tables alone: their cache lines are fetched side by
+// side. `hop`: for an attached network its own (NEXT_HOP_GLEAN).
 struct way_ask {
 	const uint8_t *destination;
 	union {
@@ -92,8 +91,8 @@ struct way_ask {
 const uint32_t *ways_root(uint8_t vrf, uint8_t version); // within a walk
 void ways_look_up_many(struct way_ask *ask, uint16_t n);
 
-// The Ethernet header of a resolved next hop in front of the IP header at `ip`: 24 bytes that end there, whatever its
-// length; what lies before it is headroom.
+// Writes the Ethernet header of a resolved next hop in front of the IP header at `ip`: always 24 bytes that end there;
+// shorter headers leave headroom before them.
 static __rte_always_inline void next_hop_header_put(const struct next_hop *hop, uint8_t *ip, uint8_t version)
 {
 	memcpy(ip - 24, hop->header, 16);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done to a packet of a rule, compiled once (session/far.c). Modules forward, the full nodes and the fast path
-// carry it out; offload puts it into rte_flow. A rule has it, and its state a copy.
+// A rule's treatment of packets, compiled once (session/far.c). Module forward, the full nodes and the fast path carry
+// it out; offload translates it to rte_flow. The rule has it, and its state a copy.
 #ifndef RULE_ACTION_H
 #define RULE_ACTION_H
 
@@ -13,7 +13,7 @@
 #define ACTION_UE4 8u // the UE's address is rule_state.ue4
 #define ACTION_UE6 16u // the UE's prefix is the rule's
 // Of a tunnel.
-#define ACTION_WITHOUT_CONTAINER 32u // the one that came does not go on (TS 29.244 §8.2.64)
+#define ACTION_WITHOUT_CONTAINER 32u // removes the received container (TS 29.244 §8.2.64)
 #define ACTION_PDU_SHIFT 6 // enum api_pdu_type of the container that we make
 // Of all else.
 #define ACTION_SUBSCRIBER 64u // the rule's access header goes in front; without it, the packet is routed

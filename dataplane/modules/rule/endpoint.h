@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header of a traffic endpoint (Ethernet, VLAN tags, PPPoE), between a home gateway and us: as it comes, and as
-// the downlink rule says.
+// The header of a traffic endpoint (Ethernet, VLAN tags, PPPoE) between home gateway and us: reads it, and writes it by
+// the downlink rule.
 #ifndef RULE_ENDPOINT_H
 #define RULE_ENDPOINT_H
 
@@ -15,8 +15,8 @@
 
 #define ENDPOINT_HEADER_MAX 32u // 14 + 2 * 4 + 8 = 30
 
-// Two tags and IP, with or without PPPoE: what nearly every packet is. *l3 is where IP begins, *total what PPPoE or the
-// frame leaves for it. 0: not that simple. (Masks in place of the choices cost 3 ticks more: bench/README.md.)
+// Two tags and IP, with or without PPPoE: nearly every packet. *l3 is where IP begins, *total the length by PPPoE or
+// the frame. 0: not that simple. (Masks instead of branches cost 3 ticks more: bench/README.md.)
 static __rte_always_inline uint8_t endpoint_read(const uint8_t *frame, uint32_t readable, uint32_t length,
 	struct endpoint_view *e, uint32_t *l3, uint32_t *total)
 {
@@ -49,7 +49,7 @@ static __rte_always_inline uint8_t endpoint_read(const uint8_t *frame, uint32_t 
 	return v4 ? 4 : 6;
 }
 
-// On a port whose subscribers sign in by their first packet, IP packets and ARP of nobody who is known go up with this
+// On a port where subscribers sign in by their first packet, IP packets and ARP of unknown senders are punted with this
 // reason: to access-punt.
 extern struct reason punt_first_packet;
 static inline int endpoint_signs_in(uint16_t port, const struct endpoint_view *e)
@@ -68,16 +68,16 @@ static inline int endpoint_is_dhcp(uint16_t port)
 	return port == 67 || port == 547;
 }
 
-// What may be for us, and is looked at closer: DHCP, neighbour discovery. A renewing DHCP client asks by unicast.
+// Possible control packets, examined further: DHCP, neighbour discovery. A renewing DHCP client asks by unicast.
 static __rte_always_inline int endpoint_may_be_control(const uint8_t *ip, const struct ip_info *info)
 {
 	return (info->protocol == IP_PROTOCOL_UDP && endpoint_is_dhcp(info->destination_port)) ||
 	       ip_is_discovery(ip, info);
 }
 
-// With both tags, whether PPPoE or not, in an order of stores that needs no branch: homes of both kinds come mixed, and
-// a branch on the encapsulation is mispredicted every other time. The PPPoE header is written first and overwritten by
-// the tags when there is none.
+// With both tags, PPPoE or not, in an order of stores without a branch. Homes of both kinds come mixed: a branch on the
+// encapsulation is mispredicted every other time. The PPPoE header is written first; without PPPoE the tags overwrite
+// it.
 static __rte_always_inline uint32_t endpoint_put_double_tagged(
 	uint8_t *end, const struct rule *r, const struct port *p, uint8_t version, uint32_t length)
 {
@@ -97,9 +97,8 @@ static __rte_always_inline uint32_t endpoint_put_double_tagged(
 	return ETH_HEADER + 2 * ETH_TAG + pppoe;
 }
 
-// Makes of a frame from an endpoint one that goes back there by port `p`: the tags stay, but the outer one's TPID is
-// the subscriber's, that of its downlink rule `down` (or NULL): a device may have handed up 0x8100 whatever it was
-// (net_af_packet).
+// Turns a frame from an endpoint back to it by port `p`. The tags stay, but the outer TPID is that of the subscriber's
+// downlink rule `down` (or NULL): a device may have replaced it by 0x8100 (net_af_packet).
 void endpoint_turn_back(struct rte_mbuf *m, const struct port *p, const struct rule *down);
 
 // Any mix of tags and PPPoE.

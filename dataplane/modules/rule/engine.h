@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who forwards plain packets in place of the full nodes: the software engine (flow/), and devices beside it (offload/).
-// Each learns of a packet that the full nodes let pass, and forgets what it made of a rule when that is retired.
+// Engines that forward plain packets in place of the full nodes: the software (flow/), and devices beside it
+// (offload/). Each learns from packets that the full nodes passed, and forgets a rule when it is retired.
 #ifndef RULE_ENGINE_H
 #define RULE_ENGINE_H
 
@@ -21,15 +21,15 @@ struct engine_flow {
 	uint8_t tuple; // packets are known by their 5-tuple
 	const struct tuple *flow; // its entry's key (flow/tuple.h), NULL: it has none
 	uint32_t hash; // of that
-	uint8_t refused; // one that is not known gets no entry: too many are new
+	uint8_t refused; // unknown, and too many are new: it gets no entry
 	uint8_t *is_new; // set to 1: its 5-tuple had no entry
 };
 
 struct flow_engine {
 	void (*put)(struct worker *w, const struct engine_flow *f); // owner worker, within a walk
-	// Control thread: the rule is retired, or is no more what it was; no entry leads to it behind this.
+	// Control thread: the rule is retired or changed; afterwards no entry leads to it.
 	void (*take)(const struct rule *r);
-	// Control thread: what is counted elsewhere than in rule_state and usage_state is added up now. NULL: nothing.
+	// Control thread: adds up counts kept outside rule_state and usage_state. NULL: none.
 	void (*read)(const struct rule *r);
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What few FARs have, compiled: buffering limits (BAR), duplication and redirection (TS 29.244 §7.5.2.3, §7.5.2.6).
+// Rare parts of FARs, compiled: buffering limits (BAR), duplication and redirection (TS 29.244 §7.5.2.3, §7.5.2.6).
 //
 // Made by the control thread before the rule can be found, read-only afterwards, freed after a grace period.
 #ifndef RULE_FAR_MORE_H

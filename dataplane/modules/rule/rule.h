@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiled rule, the fast path's form of a PDR (TS 29.244 words: PDR, FAR, QER, URR).
 //
-// A rule is one PDR with its FAR and QER folded in: one cold cache line that the packet's owner worker reads. What the
-// worker writes (meter, counters) is the rule_state, one more line; it is the fast path's entry as well (flow/flow.h).
-// Both live in type-stable pools, so a flow that outlives its rule still reads memory of a rule, and `generation` tells
-// that it is another one.
-//   written by: the control thread (rule), the owner worker (rule_state)
-//   safe because: a rule is filled before it can be found, and reused only after a grace period
+// A rule is one PDR with its FAR and QER folded in: one cold cache line, read by the packet's owner worker. The worker
+// writes the rule_state (meter, counters): one more line, which is also the fast path's entry (flow/flow.h). Both are
+// in type-stable pools: a flow that outlives its rule still reads a rule, and `generation` shows that it is another.
+//   Written by: the control thread (rule), the owner worker (rule_state).
+//   Safe because: a rule is filled before it can be found, and reused only after a grace period
 #ifndef RULE_RULE_H
 #define RULE_RULE_H
 
@@ -36,7 +35,7 @@
 #define RULE_PIN_PEER 8192u // the outer source must be the peer's
 #define RULE_FRAMED 16384u // addresses in the session's framed routes are the UE's too
 #define RULE_KEEP_OUTER 32768u // no outer header removal
-// A packet whose rule has none but RULE_FORWARD of these takes the straight way.
+// A packet whose rule has none of these but RULE_FORWARD takes the straight way.
 #define RULE_SLOW_PATH                                                                                                 \
 	(RULE_GATE_CLOSED | RULE_BUFFER | RULE_DRAINING | RULE_DUPLICATE | RULE_REDIRECT | RULE_PIN_PEER |             \
 		RULE_KEEP_OUTER)
@@ -88,18 +87,17 @@ struct rule {
 } cache_aligned;
 static_assert(sizeof(struct rule) == 64, "a rule is one cache line");
 
-// Two token buckets, each as the moment at which it is full: no refill, no remainder. What a packet takes moves the
-// moment away (meter/meter.h). Of an srTCM the excess bucket's, which fills after the committed one.
+// Two token buckets, each as the time at which it is full: no refill, no remainder. A packet advances the time
+// (meter/meter.h). For an srTCM: the excess bucket's, which fills after the committed one.
 struct meter {
 	uint64_t full[2]; // TSC ticks << METER_TIME_SHIFT
 };
 
-// Meter of a PDR, which lives on from one version of its session to the next; and what the fast path makes of a packet
-// with this key, which the owner worker writes (flow/flow.h) and the control thread takes away (key to 0) with the
-// version.
+// Meter of a PDR, kept from one version of its session to the next. Also the fast path's entry for this key: the owner
+// worker writes it (flow/flow.h), and the control thread removes it (key to 0) with the version.
 struct rule_state {
 	struct meter meter;
-	// flow_entry_key() of one in session_tables.key, or tuple_key_of(); 0: packets take the full nodes
+	// flow_entry_key() of a key in session_tables.key, or tuple_key_of(); 0: packets take the full nodes
 	uint64_t key;
 	union {
 		uint64_t last; // worker.now of the last packet on credit, but for its low 16 bits (rule_state_last())
@@ -123,11 +121,11 @@ struct rule_state {
 } cache_aligned;
 static_assert(sizeof(struct rule_state) == 64, "a rule's state is one cache line");
 #define RULE_STATE_FURTHER (1u << 29) // action.further
-#define RULE_STATE_FULL (1u << 30) // packets take the full nodes: an entry of theirs says the rule alone
+#define RULE_STATE_FULL (1u << 30) // packets take the full nodes: their entry only names the rule
 #define RULE_STATE_LOOK (1u << 31) // before the next packet, at the loan; set by the control thread
 
-// Further meters of the state's rule: indices of meter_state, STATE_METER_NONE behind the last one. The first is
-// STATE_METER_NONE where a state has no room for them: rule_further says which.
+// Further meters of the state's rule: indices of meter_state, STATE_METER_NONE behind the last. The first is
+// STATE_METER_NONE where a state has no room for them: rule_further has them.
 #define STATE_METER_BITS 24
 #define STATE_METER_NONE ((1u << STATE_METER_BITS) - 1)
 struct state_meters {
@@ -157,7 +155,7 @@ static __rte_always_inline void rule_state_touch(struct rule_state *s, uint64_t 
 	s->last = (now & ~(uint64_t)UINT16_MAX) | s->meters_high;
 }
 
-// Whom a loan is of: all URRs of a rule (indices of usage_state), RULE_NONE behind the last one.
+// The lenders: all URRs of a rule (indices of usage_state), RULE_NONE behind the last one.
 struct lenders {
 	uint32_t urr[API_PDR_URRS];
 };
@@ -174,11 +172,11 @@ static __rte_always_inline void rule_state_pay(struct rule_state *s, uint64_t no
 	rule_state_touch(s, now);
 }
 
-// What a state's PDR counted, but for what the fast path took of the loan: that is added when the loan is settled
+// Counts of a state's PDR, without the fast path's use of the loan, which is added when the loan is settled
 // (usage/credit.c).
 struct rule_account {
 	struct rule_counts forwarded;
-	struct rule_counts six; // of what was forwarded, IPv6; behind a tunnel, what the full nodes saw of it alone
+	struct rule_counts six; // of forwarded packets, IPv6; behind a tunnel only those of the full nodes
 	uint64_t dropped; // packets that its own gate, FAR, meters, quotas, redirection, buffer and limit of flows took
 	uint32_t loan; // bytes lent; 0: none
 	struct lenders of; // while some are lent; none: nothing limits them
@@ -188,8 +186,8 @@ struct rule_account {
 
 #define RULE_NONE UINT32_MAX
 
-// Further meters and URRs, with RULE_FURTHER_METERS, read packet by packet. Of other rules both counts are 0, and most
-// of their lines are in pages that nobody wrote.
+// Further meters and URRs, with RULE_FURTHER_METERS; read per packet. Other rules have both counts 0, and most of their
+// lines are in pages that were never written.
 struct rule_further {
 	uint8_t meters, urrs;
 	struct {
@@ -200,8 +198,8 @@ struct rule_further {
 } cache_aligned;
 static_assert(sizeof(struct rule_further) == 64, "one cache line");
 
-// What decides whether a packet belongs to a PDR, and what few rules have; read only when a session has several PDRs or
-// when a flow is new.
+// Decides whether a packet belongs to a PDR, and holds rarely used fields; read only for sessions with several PDRs or
+// new flows.
 struct rule_match {
 	uint32_t next; // rule of the next PDR of the same key, by precedence; RULE_NONE at the end
 	uint32_t other; // the session's first rule of the other direction, for answers; RULE_NONE: none
@@ -255,7 +253,7 @@ static inline struct rule_further *rule_further_of(const struct rule *r)
 
 #define RULE_TURNS 64 // of the control thread, for a worker that settles a loan
 
-// What the rule's state forwarded, with what is on loan; with `six`, of IPv6. Owner worker, control thread.
+// Packets forwarded by the rule's state, including those on loan; with `six`, of IPv6. Owner worker, control thread.
 static inline struct rule_counts rule_counted(const struct rule *r, int six)
 {
 	const struct rule_account *a = rule_account_of(r);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What packets, and what other modules keep of a session (its index, a PDR's id, an F-TEID), find of it: its rules.
+// Look-ups of a session's rules, for packets and for modules that keep a session's index, a PDR's id or an F-TEID.
 #ifndef RULE_SESSION_H
 #define RULE_SESSION_H
 
@@ -14,7 +14,7 @@ struct session;
 struct endpoint_view;
 // 1 when a session has this traffic endpoint (port, tags, PPPoE id, MAC). Any worker, within a walk.
 int session_endpoint_known(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6]);
-// The downlink rule of the session at this traffic endpoint, or NULL: the encapsulation of what is sent back to it.
+// The downlink rule of the session at this traffic endpoint, or NULL: the encapsulation for packets sent back to it.
 const struct rule *session_endpoint_downlink(uint16_t port, const struct endpoint_view *e, const uint8_t mac[6]);
 // 1 when that session's UE addresses or framed routes include this one (family 4 or 6, bytes in network order).
 int session_owns_address(
@@ -26,10 +26,10 @@ struct rule *session_endpoint_rule(uint16_t port, const struct endpoint_view *e,
 struct rule *session_rule(uint32_t session, uint16_t pdr);
 // The i-th rule in force of a session, or NULL behind the last one.
 struct rule *session_rule_at(uint32_t session, uint16_t i);
-// api_session.discard in force: what waited under another number is to be dropped. Workers, within a walk.
+// api_session.discard in force: packets that waited under another number are dropped. Workers, within a walk.
 uint16_t session_discard(uint32_t session);
-// The first rule of the longest prefix of a session that this UE address in the instance is in, or NULL. Any worker,
-// within a walk. `absent`: a key that the caller has looked for in vain; 0: none.
+// The first rule of the longest session prefix with this UE address in the instance, or NULL. Any worker, within a
+// walk. `absent`: a key that the caller did not find; 0: none.
 const struct rule *session_ue_rule_beside(uint64_t absent, uint16_t instance, uint8_t family, const uint8_t *address);
 static inline const struct rule *session_ue_rule(uint16_t instance, uint8_t family, const uint8_t *address)
 {
@@ -45,13 +45,13 @@ uint32_t session_association(uint32_t session); // api_session.association. Work
 uint16_t session_mss(uint32_t session); // api_session.mss. Workers, within a walk.
 // First rule of the chain of an F-TEID, or NULL. Workers, within a walk.
 struct rule *session_fteid_rule(uint32_t teid, uint16_t local);
-// Row G13: why a tunnel packet of the rule is dropped that does not come from the address to which the session's own
-// packets go, where its policy asks for that; else NULL. Workers, within a walk.
+// Row G13: the drop reason of a tunnel packet whose source is not the address to which the session's own packets go, if
+// its policy checks that; else NULL. Workers, within a walk.
 const struct reason *session_stranger(struct rte_mbuf *m, const struct rule *r);
 // 1 when the session has a UE address in the prefix (family 0: any), and sends to the network instance (its index;
 // UINT16_MAX: any) or has a UE address there. Control thread.
 int session_chosen(const struct session *s, const struct api_address *ue, uint16_t instance);
-// Whose index it is now. Returns 1, or 0 when nobody has it. Control thread.
+// The session that has this index. Returns 1, or 0 when it is free. Control thread.
 int session_identity(uint32_t session, char name[API_NAME], uint64_t *seid);
 
 #endif

@@ -18,8 +18,7 @@
 
 enum session_table { TABLE_ENDPOINT, TABLE_FTEID, TABLE_UE };
 
-// A key under which packets find a session: two words of an endpoint, or one of an F-TEID or UE address, which share a
-// table.
+// A key by which packets find a session: two words of an endpoint, or one of an F-TEID or UE address, in one table.
 struct session_key {
 	uint64_t word[2];
 	uint32_t first; // first rule of its chain
@@ -83,7 +82,7 @@ static inline uint32_t session_homes_of(uint16_t instance)
 }
 
 // Rules of the pool when engine.max_rules is 0: all sessions of two PDRs can change at once. As many states: sessions
-// that change workers take new ones, and every PDR may have a meter.
+// that change workers need new ones, and every PDR may have a meter.
 #define RULES_PER_SESSION 4
 
 static inline uint32_t rules_of(const struct api_engine *e)
@@ -91,8 +90,8 @@ static inline uint32_t rules_of(const struct api_engine *e)
 	return (e->max_rules ? e->max_rules : e->max_sessions * RULES_PER_SESSION) + API_MAX_PDR;
 }
 
-// Places of states that keys name, of the pool of states: twice as many as sessions of two PDRs have keys, so that
-// those of one endpoint or instance lie side by side, and apart from others'.
+// Places of states that keys name, in the pool of states: twice the keys of two PDRs per session. So those of one
+// endpoint or instance are side by side, and apart from others'.
 static inline uint32_t places_of(const struct api_engine *e)
 {
 	return rte_align32pow2(RTE_MAX(e->max_sessions, 256u) * RULES_PER_SESSION);
@@ -107,8 +106,8 @@ static inline uint64_t rule_value(uint32_t index)
 	return (uint64_t)session_pools.rule[index].generation << 32 | index;
 }
 
-// The rule of a value that a table of keys gave in this walk: it is in force, or was until a moment ago. The
-// generation says nothing then: it rises while the old version of a session may still be found.
+// The rule of a value found in a key table in this walk: in force, or until just now. The generation is no test here:
+// it rises while the old version may still be found.
 static inline struct rule *rule_of_key(uint64_t value)
 {
 	return &session_pools.rule[(uint32_t)value];
@@ -126,13 +125,12 @@ static inline void endpoint_key(
 		(uint64_t)high | (uint64_t)low << 32, 0, 0, 0, 0);
 }
 
-// Words of an endpoint's key.
 static inline void session_key_set(struct exact_key *k, const uint64_t word[2])
 {
 	exact_key_set(k, word[0], word[1], 0, 0, 0, 0);
 }
 
-// Keys of 64 bits: what they are of stands in the two highest.
+// Keys of 64 bits: the two highest bits are their kind.
 #define KEY_FTEID (1ull << 62)
 #define KEY_UE4 (2ull << 62)
 #define KEY_UE6 (3ull << 62)
@@ -161,9 +159,9 @@ static inline void ue_key_address(uint64_t word[2], uint8_t family, const uint8_
 
 // `side` 0: the address is a destination, 1: a source. `instance`: index, 0xff: any.
 //
-// An IPv4 prefix is its key. An IPv6 prefix does not fit: its key is 62 bits of NH (RFC 4418 §5.2.2) under a secret of
-// this process. That two prefixes have one key happens to a million of them about once in four million starts, and the
-// second is then refused as taken; another address that has a session's key is found out by rule_ue_matches().
+// An IPv4 prefix is its own key. An IPv6 prefix does not fit: its key is 62 bits of NH (RFC 4418 §5.2.2) under a secret
+// of this process. Among a million prefixes two have equal keys about once in four million starts; the second is then
+// refused as taken. Another address with a session's key is detected by rule_ue_matches().
 static inline uint64_t ue_key(uint8_t instance, uint32_t side, uint8_t family, const uint8_t *address, uint8_t prefix)
 {
 	const uint64_t *secret = session_tables.secret;
@@ -182,16 +180,15 @@ static inline uint64_t fteid_key(uint32_t teid, uint16_t local)
 	return (uint64_t)teid | (uint64_t)local << 32 | KEY_FTEID;
 }
 
-// What an entry keeps of a key: the worker too, since a state may be given to another worker's session with the same
-// key.
+// An entry keeps the key and the worker, because a state may be given to another worker's session with the same key.
 static_assert(API_MAX_WORKERS <= 64, "a worker's number fits between a key and its kind");
 static inline uint64_t flow_entry_key(const struct worker *w, uint64_t key)
 {
 	return key ^ (uint64_t)w->id << 56;
 }
 
-// Which packets keep their order, by a session's key: below ORDERS. All workers say the same: eight bits, the worker's
-// among them, do not count.
+// Order class of packets by their session's key: below ORDERS, the same for all workers, because eight bits, among them
+// the worker's, do not count.
 static __rte_always_inline uint8_t order_of(uint64_t number)
 {
 	return (uint8_t)(number * (0x9e3779b97f4a7c15ull << 8) >> 58);

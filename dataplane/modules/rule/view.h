@@ -37,21 +37,22 @@ struct tunnel_view {
 };
 PACKET_VIEW(tunnel_view)
 
-// Written by session-uplink, session-downlink, session-tunnel and session-ue, which choose the rule; by ip-input
-// without a rule, for packets of no session; by whoever makes, copies or answers a packet. Valid to port-tx.
+// Valid to port-tx. Written by the nodes that choose the rule: session-uplink, session-downlink, session-tunnel and
+// session-ue. Also by ip-input, without a rule, for packets of no session, and by nodes that make, copy or answer a
+// packet.
 struct session_view {
 	// Decision for this packet; RCU-safe until the end of this graph walk, except in the scheduler
 	struct rule *rule;
 	uint32_t next_hop; // written by ip-output
 	union {
 		uint32_t pipe; // scheduler place, lib/hqos
-		uint32_t inside; // of a packet whose source NAT44 has translated without a port: what it was
+		uint32_t inside; // original source of a packet that NAT44 translated without a port
 	};
 	uint8_t qfi;
 	uint8_t uplink;
 	uint8_t dscp; // of the IP header at l3
 	uint8_t pdu_type; // enum api_pdu_type of the container that came; API_PDU_NONE: none, the rule's
-	// Bytes of the GTP-U header that came and still ends at l3, for gtpu-encap; 0: nothing to pass on
+	// Bytes of the received GTP-U header, which still ends at l3, for gtpu-encap; 0: nothing to pass on
 	uint16_t relayed;
 	uint16_t front; // of a rule with RULE_SLOW_PATH: bytes in front of l3 that came with the packet, for mirrors
 };

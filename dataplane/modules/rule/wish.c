@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags of rules in force are set in place: a wish that comes or goes is no other version of the session.
+// Sets flags of rules in force in place: a changed wish makes no new version of the session.
 #include "rule/wish.h"
 #include "core/control.h"
 #include "rule/engine.h"

@@ -8,7 +8,7 @@
 
 // "session NAME". Workers, within a walk.
 void rule_say_session(struct trace_text *to, const struct rule *r);
-// Its PDR and FAR by their PFCP ids, and what the FAR says.
+// Its PDR and FAR by their PFCP ids, and the FAR's action.
 void rule_say(struct trace_text *to, const struct rule *r);
 
 #endif

@@ -10,9 +10,9 @@
 
 struct rte_ring;
 
-// A port's scheduler: one instance of lib/hqos per worker, each with the subports that the worker owns.
-//   written by: the control thread; replaced as a whole; the old one is freed after a grace period
-//   instances: used by their worker only, from the moment that the scheduler is published
+// A port's scheduler: one instance of lib/hqos per worker, with the subports that the worker owns.
+//   Written by: the control thread; replaced as a whole; the old one is freed after a grace period.
+//   Instances: used by their worker only, from the moment that the scheduler is published
 struct scheduler {
 	char name[API_NAME]; // the port's
 	uint16_t port;
@@ -29,7 +29,7 @@ struct scheduler *scheduler_of(uint16_t port); // NULL when the port has none; w
 uint64_t scheduler_ports(void); // bit i: port i has a scheduler; workers
 // Marks a packet as having met congestion; false: its sender does not know ECN, or its header cannot be written.
 bool scheduler_mark(struct rte_mbuf *m);
-// Changes that wait for worker `id`, of pipes and of what it holds: taken by it between two vectors.
+// Applies waiting changes of pipes and held packets for worker `id`, which calls it between two vectors.
 void scheduler_apply_changes(uint32_t id);
 
 #endif

@@ -6,7 +6,7 @@
 #include "rule/view.h"
 #include "scheduler/instance.h"
 
-// The QFI decides the class where the operator gave it one, else the DSCP: class << 2 | queue.
+// The QFI decides the class if the operator configured it, else the DSCP: class << 2 | queue.
 static inline uint8_t scheduler_class_of(const struct scheduler *s, const struct session_view *v)
 {
 	uint8_t by_qfi = v->qfi < 64 ? s->want.qfi_class[v->qfi] : 0xff;

@@ -67,7 +67,7 @@ void scheduler_apply_changes(uint32_t id)
 		apply(id, (uint64_t)(uintptr_t)change);
 }
 
-// A full ring empties at the worker's next walk; without threads nobody else would empty it.
+// A full ring empties at the worker's next walk; without threads, this function empties it.
 static void tell(uint32_t worker, void *change)
 {
 	while (rte_ring_sp_enqueue(schedulers.changes[worker], change) != 0) {

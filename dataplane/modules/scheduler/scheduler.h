@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the session module asks of the scheduler. Control thread.
+// The scheduler for the session module. Control thread.
 #ifndef SCHEDULER_SCHEDULER_H
 #define SCHEDULER_SCHEDULER_H
 
 #include <stdint.h>
 
-// 0 when the port has no scheduler, or has this place and this pipe profile as it will be after the open transaction,
-// and the subport belongs to the worker; else a positive errno after object_error().
+// 0 when the port has no scheduler, or when place and pipe profile exist after the open transaction and the subport
+// belongs to the worker. Else a positive errno after object_error().
 int scheduler_check_place(
 	const char *port, const char *session, uint32_t worker, uint32_t subport, uint32_t pipe, const char *profile);
-// Whether the port has a scheduler with this place.
 int scheduler_has_place(const char *port, uint32_t subport, uint32_t pipe);
 // Gives the pipe its profile (by the worker that owns it, at its next walk). Nothing happens when the port has none.
 void scheduler_pipe_profile(const char *port, uint32_t subport, uint32_t pipe, const char *profile);

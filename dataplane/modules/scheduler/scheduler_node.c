@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scheduler: queues packets for a port by subport, pipe and class. scheduler-tx: takes out what may leave now.
+// scheduler: queues packets for a port by subport, pipe and class. scheduler-tx: sends those that are due.
 #include "core/node.h"
 #include "rule/view.h"
 #include "scheduler/instance.h"
@@ -26,7 +26,6 @@ enum { EDGE_ACCESS, EDGE_CORE, EDGE_DROP, EDGE_COUNT };
 
 #define LOOKS_PER_S 20000u // at what waits, by a worker without other work
 
-// What follows the scheduler towards the port.
 static rte_edge_t towards(uint16_t port)
 {
 	const struct port *p = port_get(port);
@@ -42,7 +41,7 @@ bool scheduler_mark(struct rte_mbuf *m)
 	if (pkt->ip_version == 0 || pkt->l3 + header > rte_pktmbuf_data_len(m) || rte_mbuf_refcnt_read(m) != 1 ||
 		!RTE_MBUF_DIRECT(m))
 		return false;
-	// As if a tunnel that ends here had the mark: RFC 3168 section 5 says the same of a sender that does not know
+	// As if the mark came from a tunnel that ends here: RFC 3168 section 5 requires the same for senders without
 	// ECN.
 	return ecn_leave_tunnel(ECN_CE, pkt->ip_version, rte_pktmbuf_mtod_offset(m, uint8_t *, pkt->l3));
 }
@@ -103,7 +102,7 @@ static __rte_noinline int make_room(struct rte_graph *graph, struct rte_node *no
 	return 1;
 }
 
-// For `why`; of packets that came back from their queues, random early detection or their drop precedence chose some.
+// Drops for `why`; packets returned by their queues may have been chosen by early detection or drop precedence.
 static void reject(struct rte_graph *graph, struct rte_node *node, bool came_back, struct rte_mbuf **pkts, uint32_t n,
 	const struct reason *why)
 {
@@ -118,7 +117,7 @@ static void reject(struct rte_graph *graph, struct rte_node *node, bool came_bac
 		rte_node_enqueue(graph, node, EDGE_DROP, (void **)pkts, (uint16_t)n);
 }
 
-// Those of the run for which there is room stay; the others are dropped. Returns how many stay, and their buffers.
+// Keeps the packets of the run for which there is room, drops the others. Returns how many stay, and their buffers.
 static uint16_t admit(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf **pkts,
 	uint16_t n, uint32_t *buffers)
 {

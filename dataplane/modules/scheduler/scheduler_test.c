@@ -138,8 +138,8 @@ static void drained(void)
 	assert_true(kit_balance());
 }
 
-// 64 packets to each of 200 homes in one go, six times what the queues may hold: the longest pay, all have about the
-// same, and everything else goes on.
+// 64 packets to each of 200 homes at once, six times the queues' limit: the longest lose, all keep about equally many,
+// and other traffic passes.
 static void greedy_queues_pay(void **state)
 {
 	struct kit_reasons before = kit_reasons();
@@ -170,7 +170,7 @@ static void greedy_queues_pay(void **state)
 	drained();
 }
 
-// What is queued in a scheduler that is replaced is given back to the worker's share.
+// A replaced scheduler returns its packets' buffers to the worker's share.
 static void replaced(void **state)
 {
 	scheduled(NULL, RATE);
@@ -188,7 +188,7 @@ static void replaced(void **state)
 	drained();
 }
 
-// A packet in each queue of each home: none is longer than one, and the packet that finds no room is dropped.
+// A packet in each queue of each home: none is longer, so a packet without room is dropped.
 static void no_room(void **state)
 {
 	static_assert(HOMES * HQOS_QUEUES > ROOM, "more queues than buffers");
@@ -220,8 +220,8 @@ static uint32_t with_ecn(uint32_t home, int family, enum ecn ecn)
 	return sum;
 }
 
-// A burst of 40 behind RED between 4 and 64: senders that do not know ECN lose packets under the option's own reason,
-// those of others are marked. Without the option nothing is lost.
+// A burst of 40 behind RED between 4 and 64: senders without ECN lose packets under the option's own reason, others'
+// are marked. Without the option nothing is lost.
 static void early_detection(void **state)
 {
 	const struct api_red red = {.min = 4, .max = 64, .probability = 1, .weight = 1};

@@ -79,7 +79,7 @@ struct sums {
 	uint32_t packets[4], bytes[4], expedited;
 };
 
-// What left to the gNB since the last call, by UE.
+// Packets sent to the gNB since the last call, by UE.
 static void add_left(struct sums *s)
 {
 	for (uint32_t i = 0; i < kit_count("ran"); i++) {
@@ -129,7 +129,7 @@ static void each_at_its_rate(void **state)
 	kit_only_rose(&before, "scheduler-queue-full", dropped);
 }
 
-// Behind a queue of 50 ms, what the DSCP makes urgent goes first; and so does all that the QER gives an urgent QFI.
+// Before a queue of 50 ms go packets with an urgent DSCP, and all those whose QER has an urgent QFI.
 static void classes(void **state)
 {
 	struct sums s = {0};
@@ -167,7 +167,7 @@ static void by_qfi(void **state)
 	put("one", shaped(1, 1, "slow"));
 }
 
-// RFC 2597: as a queue grows, red packets are dropped first (from 16 on), then yellow ones (32), then green ones (64).
+// RFC 2597: as a queue grows, red packets are dropped first (from 16 on), then yellow (32), then green ones (64).
 static void by_colour(void **state)
 {
 	static const uint8_t green = 10, yellow = 12, red = 14;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the scheduler says of traced packets: its queue, and how many packets wait there.
+// The scheduler's words for traced packets: queue and its length.
 #include "core/trace.h"
 #include "rule/view.h"
 #include "scheduler/instance.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be said of a session object by itself, before anything is made of it.
+// Checks of a session object by itself, before anything is made of it.
 #include "core/control.h"
 #include "core/object.h"
 #include "instance/instance.h"
@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-// URRs have fields of 8 bytes: what stands in front of them keeps that.
+// URRs have fields of 8 bytes: the structs before them keep that alignment.
 static_assert(sizeof(struct api_session) % 8 == 0 && sizeof(struct api_pdr) % 8 == 0 &&
 		      sizeof(struct api_far) % 8 == 0 && sizeof(struct api_qer) % 8 == 0,
 	"the arrays of a session are aligned");
@@ -174,7 +174,7 @@ static int check_sdf(const struct parts *p, const struct api_sdf *f)
 	return 0;
 }
 
-// Every FAR and QER, used or not: what they name must be there, or a later deletion of something else would be refused.
+// Every FAR and QER, used or not: objects that they name must exist, or a later deletion of another would be refused.
 static int check_far(const struct parts *p, const struct api_far *far)
 {
 	if (memchr(far->path, 0, API_NAME) == NULL)

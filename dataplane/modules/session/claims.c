@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions that the open transaction makes or changes, to find two that claim one key (row A5), and places for their
-// keys: each new key is put into its table while the transaction is staged, without a value, so that a commit cannot
-// fail.
+// Sessions that the open transaction makes or changes. Finds two that claim one key (row A5). Reserves their keys: each
+// new key enters its table without a value while the transaction is staged, so that a commit cannot fail.
 #include "core/control.h"
 #include "core/object.h"
 #include "session/compile.h"
@@ -61,7 +60,7 @@ int session_leaves(const struct session *old)
 	return 0;
 }
 
-// A key that a session took over has its value: its rule is of that session, or of the next version of this one.
+// A key that a session took over has its value: a rule of that session, or of this one's next version.
 static void leave(const struct session *old)
 {
 	for (uint16_t i = 0; i < old->keys; i++) {
@@ -137,7 +136,7 @@ static int compare_claims(struct claim *claims, uint32_t n)
 	return 0;
 }
 
-// A key may belong to one session only: within the transaction, and against sessions that it leaves alone.
+// A key may belong to one session only: within the transaction, and among untouched sessions.
 static int check_claims(void)
 {
 	struct claim few[FEW_CLAIMS], *claims = few;
@@ -163,7 +162,7 @@ static int check_claims(void)
 	return error;
 }
 
-// A reader of a table may be about to look at a key that goes: none comes back before it has finished (exact/narrow.h).
+// A reader of a table may be about to use a removed key: none is added again before it has finished (exact/narrow.h).
 void session_reservations_undo(void)
 {
 	for (uint32_t i = 0; i < reserved.count; i++)

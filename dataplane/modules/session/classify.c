@@ -50,7 +50,7 @@ static int port_in(const uint16_t range[2], uint16_t port)
 	return port >= range[0] && port <= range[1];
 }
 
-// TS 29.212 §5.3.8, TS 29.244 §8.2.5: `remote` and `local` as seen from the UE, whatever the direction.
+// TS 29.212 §5.3.8, TS 29.244 §8.2.5: `remote` and `local` as seen from the UE, in both directions.
 static int sdf_matches(const struct api_sdf *f, const struct fields *x, int uplink)
 {
 	const uint8_t *remote = uplink ? x->ip.destination : x->ip.source;
@@ -100,8 +100,8 @@ int rule_has_address(const struct rule *r, uint8_t version, const uint8_t *addre
 		(version == 4 ? s->has_ue4 && memcmp(s->ue4, address, 4) == 0
 			      : s->ue6_prefix <= 128 && ip_prefix_equal(s->ue6, address, s->ue6_prefix)))
 		return 1;
-	// A mobile UE with one address may have networks of the other family behind it; of a wireline subscriber, the
-	// PDR of a family is for its networks too.
+	// A mobile UE with one address may have networks of the other family behind it; a wireline subscriber's PDR of
+	// a family is for its networks too.
 	if (s->encap != API_ENCAP_NONE && (m->match & other_family(version)))
 		return 0;
 	for (uint8_t i = 0; (m->match & API_PDR_FRAMED) && i < s->routes; i++)

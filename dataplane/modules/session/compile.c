@@ -38,7 +38,7 @@ static int set_uplink(const struct parts *p, const struct api_pdr *pdr)
 	return 0;
 }
 
-// Packets come by an F-TEID, or to the UE's addresses in an instance, where the core side is IP.
+// Packets arrive by an F-TEID, or at the UE's addresses in an instance, where the core side is IP.
 static int check_downlink(const struct session *s, const struct parts *p, const struct api_pdr *pdr)
 {
 	uint16_t local = path_local_id(pdr->local.family, pdr->local.bytes);
@@ -186,7 +186,7 @@ static int set_urrs(const struct session *s, const struct api_pdr *pdr, struct r
 	return 0;
 }
 
-// The FAR that packets follow now: a quota FAR, while the quota of one of the PDR's URRs is used up.
+// The FAR in force: a quota FAR, while the quota of one of the PDR's URRs is used up.
 static uint32_t far_now(const struct session *s, const struct parts *p, const struct api_pdr *pdr)
 {
 	for (uint8_t i = 0; i < pdr->urrs; i++)
@@ -197,7 +197,7 @@ static uint32_t far_now(const struct session *s, const struct parts *p, const st
 	return pdr->far;
 }
 
-// Ids of the PDR's QERs and URRs, behind those of the PDRs before.
+// Ids of the PDR's QERs and URRs, behind earlier PDRs'.
 static void set_ids(struct session *s, const struct parts *p, const struct api_pdr *pdr, struct rule_match *m)
 {
 	uint32_t *id = s->rule + s->rules;
@@ -240,7 +240,6 @@ static int set_rule(struct session *s, const struct parts *p, const struct api_p
 	return error == 0 ? set_urrs(s, pdr, r, m) : error;
 }
 
-// The old version's rule of a PDR, or RULE_NONE.
 static uint32_t rule_before(const struct session *old, uint16_t pdr)
 {
 	for (uint16_t k = 0; old != NULL && k < old->rules; k++)
@@ -249,7 +248,7 @@ static uint32_t rule_before(const struct session *old, uint16_t pdr)
 	return RULE_NONE;
 }
 
-// The place of the state that packets of the PDR's key look at first. Of a UE's two addresses that is the IPv4 one.
+// Place of the state that packets of the PDR's key look at first. Of a UE's two addresses the IPv4 one counts.
 static uint32_t place_of(const struct session *s, const struct parts *p, const struct api_pdr *pdr)
 {
 	uint16_t local = path_local_id(pdr->local.family, pdr->local.bytes);
@@ -262,13 +261,13 @@ static uint32_t place_of(const struct session *s, const struct parts *p, const s
 	return flow_place(ue_key((uint8_t)instance, 0, 4, s->ue4, 32));
 }
 
-// A rule whose PDR the old session had keeps its meter and counters: usage is exact across changes.
+// A PDR of the old session keeps its meter and counters: usage is exact across changes.
 static int give_state(struct session *s, const struct parts *p, uint16_t i, const struct session *old)
 {
 	struct rule *r = &session_pools.rule[s->rule[i]];
 	uint32_t before = rule_before(old, session_pools.match[s->rule[i]].pdr);
 
-	// But not when the owner changes: a state is its worker's alone, and the old one may still be in its walk.
+	// But not at a change of owner: a state is its worker's alone, and the old one may still be in its walk.
 	if (before != RULE_NONE && old->worker == s->worker) {
 		r->state = session_pools.rule[before].state;
 		return 0;
@@ -282,7 +281,7 @@ static int give_state(struct session *s, const struct parts *p, uint16_t i, cons
 	return 0;
 }
 
-// Packets of a rule that buffered until now may still wait: those that come next go behind them.
+// Packets of a rule that buffered until now may still wait: new ones go behind them.
 static void set_held(const struct session *s, const struct session *old)
 {
 	for (uint16_t i = 0; i < s->rules; i++) {
@@ -295,7 +294,7 @@ static void set_held(const struct session *s, const struct session *old)
 	}
 }
 
-// Whether answers go by rule a rather than by b: one that forwards, then the order of PDRs.
+// Whether answers go by rule a rather than by b: a forwarding rule first, then by the order of PDRs.
 static int leads(uint32_t a, uint32_t b)
 {
 	uint32_t forwards = session_pools.rule[a].flags & RULE_FORWARD;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counters of mobile rules, in the rule or in a state: exact whatever the session becomes; room for all of them; End
-// Markers in a circle.
+// Counters of mobile rules, in the rule or in a state: exact through all changes of the session; room for all of them;
+// End Markers in a circle.
 #include "core/control.h"
 #include "core/engine.h"
 #include "path/local.h"
@@ -85,8 +85,8 @@ static const struct session *session_of_fteid(uint32_t teid)
 	return session_tables.session[r->session];
 }
 
-// What the session's URRs 1 and 2 counted, up and down, against what was sent while its PDRs had them: `u` and `d` more
-// packets since the last call. Loans pass from one version to the next, or go back where the URRs of a PDR change.
+// Counts of the session's URRs 1 and 2, up and down, against the packets sent while its PDRs had them: `u` and `d` more
+// since the last call. Loans pass to the next version, or return where a PDR's URRs change.
 static void check_urrs(const struct kit_mobile *k, uint32_t u, uint32_t d)
 {
 	static uint64_t sent[2][2];

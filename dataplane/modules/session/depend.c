@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sessions depend on: objects that may not be taken away from them.
+// Objects that sessions depend on, which cannot be deleted.
 #include "core/object.h"
 #include "core/port.h"
 #include "instance/instance.h"

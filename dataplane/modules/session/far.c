@@ -110,7 +110,7 @@ static int set_special(const struct parts *p, const struct api_far *far, struct 
 	return 0;
 }
 
-// `id`: of the PDR's own FAR, or of the quota FAR that stands for it.
+// `id`: of the PDR's own FAR, or of the quota FAR in its place.
 int session_set_far(const struct parts *p, const struct api_pdr *pdr, struct rule *r, struct rule_match *m, uint32_t id)
 {
 	const struct api_far *far = parts_far(p, id);

@@ -28,8 +28,8 @@ static int check_duplicate(const char *session, const struct api_far *far, const
 	return 0;
 }
 
-// A redirect to a URL is answered to the HTTP client (node redirect). A redirect to an address needs a translation of
-// the answers' source back, which depends on what the UE had asked for: state per flow, which is not kept.
+// A redirect to a URL is answered to the HTTP client (node redirect). A redirect to an address would need state per
+// flow, to translate the answers' source back; none is kept.
 static int check_redirect(const char *session, const struct api_far *far, const struct api_far_more *more)
 {
 	size_t length = strnlen(more->redirect_to, API_REDIRECT);

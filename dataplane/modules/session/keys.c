@@ -70,7 +70,7 @@ void session_key_delete(const struct session_key *k)
 	exact_delete(session_tables.endpoint, exact_hash(session_tables.endpoint, &e), &e);
 }
 
-// What the PDRs of one chain have in common. Of a UE chain: without the address.
+// The common key of a chain's PDRs. Of a UE chain: without the address.
 static void chain_key(const struct parts *p, const struct api_pdr *pdr, struct session_key *k)
 {
 	const struct api_session *s = p->s;
@@ -249,7 +249,7 @@ static int has_key(const struct session *s, const struct session_key *k)
 	return 0;
 }
 
-// What fast paths know of destinations, and in which session a destination is, may be no longer true.
+// The fast paths' knowledge of destinations, and of a destination's session, may be outdated.
 static void renew(const struct session *s, const struct session_key *k, const uint8_t *address, int *inside)
 {
 	const struct instance *n = instance_get(k->instance);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the cache lines of a packet cost by themselves, in the order and batches of mobile.h and with no other work: the
-// least that a look-up of so many sessions can cost on this machine. session-lines-bench [sessions]; medians, TSC ticks
-// per packet, random order.
+// Cost of a packet's cache lines alone, in the order and batches of mobile.h: the lower bound of a look-up among so
+// many sessions on this machine. Usage: session-lines-bench [sessions]; medians, TSC ticks per packet, random order.
 #include "testkit/bench.h"
 #include "wire/cache_line.h"
 #include <rte_cycles.h>
@@ -16,7 +15,7 @@
 #define BATCH 64
 #define BATCHES 8192
 
-// The lines of a session that one direction's packets touch, and how far apart they lie.
+// A session's lines that one direction's packets touch, and the distance between them.
 enum { KEY, RULE, STATE, URR, LINES };
 static const struct {
 	const char *name;
@@ -34,7 +33,7 @@ static void ask(uint8_t *const base[LINES], int l, const uint32_t *session)
 		rte_prefetch0(at(base, l, session[i]));
 }
 
-// Reads a line and asks for the next, as session-tunnel does; rule state and URR are asked for together, and written.
+// Reads a line and prefetches the next, as session-tunnel does; rule state and URR are fetched together, and written.
 static uint64_t batch(uint8_t *const base[LINES], int lines, const uint32_t *session)
 {
 	uint64_t sum = 0;

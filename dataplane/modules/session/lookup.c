@@ -118,7 +118,7 @@ rte_edge_t session_follow(
 	return SESSION_UPLINK;
 }
 
-// An entry that leads nowhere: the flow is known, and each of its packets is classified until one is not traced.
+// An entry without a target: the flow is known, and each of its packets is classified until it is no longer traced.
 static void install_for_trace(struct worker *w, const struct lookup *l, const struct rule *r)
 {
 	struct tuple t = l->tuple;
@@ -147,7 +147,7 @@ static void install(struct worker *w, const struct lookup *l, struct rte_mbuf *m
 		(way->entries || tuples) && flow_may_learn(l->first, r, tuples) && flow_may_pass(r, tuples));
 }
 
-// The access header still lies at the data start, its tags in the same place with one of them as with two.
+// The access header is still at the data start, with its tags at the same place for one tag and for two.
 static struct front front_of(struct rte_mbuf *m, const struct session_way *way, uint8_t qfi)
 {
 	const uint8_t *tags = rte_pktmbuf_mtod_offset(m, const uint8_t *, ETH_HEADER);
@@ -189,7 +189,7 @@ struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbu
 	return r;
 }
 
-// The limit of flows is the subscriber's own; of a packet that no rule was found for, the key's first one counts.
+// The limit of flows is the subscriber's own; for a packet without a rule the key's first one counts.
 static rte_edge_t leave(struct rte_mbuf *m, const struct rule *r, enum session_why why)
 {
 	if (why == WHY_SUBSCRIBER_FLOWS && !trace_is_hypothetical(m))
@@ -245,7 +245,7 @@ const struct reason *session_stranger(struct rte_mbuf *m, const struct rule *r)
 	return (r->flags & RULE_PIN_PEER) && !from_peer(m, r) ? &drop_peer : NULL;
 }
 
-// No outer header removal: the packet that goes on is the outer one.
+// No outer header removal: the outer packet goes on.
 static void keep_outer(struct rte_mbuf *m)
 {
 	const struct tunnel_view t = *tunnel_view_of(m);
@@ -300,7 +300,7 @@ rte_edge_t session_slow_path(
 	}
 	if (tunnel && (r->flags & RULE_KEEP_OUTER)) {
 		keep_outer(m);
-		came = (struct removed_header){.qfi = r->action.qfi}; // what came in stays in the header that is kept
+		came = (struct removed_header){.qfi = r->action.qfi}; // received bits stay in the kept header
 	}
 	uint16_t front = pkt->l3;
 	session_strip(m, r, rte_pktmbuf_mtod_offset(m, const uint8_t *, front), came);

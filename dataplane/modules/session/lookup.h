@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How every session node finds a packet's rule: an endpoint, an F-TEID or a UE's address is the way to a key, and
-// behind the key all packets are treated alike.
+// How every session node finds a packet's rule. An endpoint, an F-TEID or a UE's address leads to a key; behind the key
+// all packets are treated alike.
 //
-// A batch of packets goes through four stages, each asking for the line that the next one reads:
-//   0 ask for the key's line
-//   1 look up, ask for the first rule's   2 ask for the flow's line, or for what the policer will read   3 decide
+// A batch of packets goes through four stages; each prefetches the next one's line.
+//   0 prefetch the key's line
+//   1 look up, prefetch the first rule's line
+//   2 prefetch the flow's line, or the policer's
+//   3 decide
 #ifndef SESSION_LOOKUP_H
 #define SESSION_LOOKUP_H
 
@@ -38,7 +40,6 @@ enum {
 	[SESSION_DUPLICATE] = "duplicate", [SESSION_REDIRECT] = "redirect", [SESSION_DROP] = "drop",                   \
 	[SESSION_ASIDE] = (aside), [SESSION_PUNT] = "access-punt"
 
-// A packet on its way through the stages.
 struct lookup {
 	uint64_t key, hash; // in session_tables.key; behind ask_rule() a key of 0 is not one of a flow entry
 	uint64_t value; // of the key; UINT64_MAX: unknown
@@ -46,16 +47,16 @@ struct lookup {
 	struct exact_key exact; // of the endpoint
 	struct tuple tuple; // the flow's key
 	uint32_t exact_hash, tuple_hash;
-	uint8_t has_flow; // the key has several PDRs, which `tuple` may tell apart
+	uint8_t has_flow; // the key has several PDRs, which may differ by `tuple`
 	uint8_t is_new; // it has begun a flow (new_flows.h)
 };
 
-// What the nodes do differently. A constant of each node, and its functions are inlined, so none is called through a
-// pointer. `own`: what the node keeps for a vector.
+// Differences between the nodes. A constant of each node, with inlined functions: no call through a pointer. `own`: the
+// node's data for a vector.
 struct session_way {
 	void (*ask_key)(struct lookup *l, struct rte_mbuf *m, void *own);
 	uint64_t (*ask_rule)(struct lookup *l, struct rte_mbuf *m, void *own); // the value, UINT64_MAX: none
-	// Of a packet whose key no session has (first NULL); SESSION_UPLINK: go on with the others.
+	// For a packet whose key has no session (first NULL); SESSION_UPLINK: continue with the others.
 	rte_edge_t (*admit)(struct worker *w, struct rte_mbuf *m, const struct rule *first, void *own);
 	uint8_t tunnel; // packets have a tunnel_view
 	uint8_t endpoint; // packets have an endpoint_view
@@ -124,21 +125,20 @@ struct removed_header {
 	uint8_t qfi, pdu_type; // see session_view
 };
 
-// The rule of a packet whose key does not say it, or NULL and *why.
+// The rule of a packet whose key does not determine it, or NULL and *why.
 struct rule *session_classify(struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct session_way *way,
 	const uint8_t *ip, uint8_t qfi, enum session_why *why);
-// What few packets need: a rule with RULE_SLOW_PATH, or without RULE_FORWARD. Takes the place of session_strip().
-// `on`: the way on.
+// For few packets: a rule with RULE_SLOW_PATH, or without RULE_FORWARD. Replaces session_strip(). `on`: the next edge.
 rte_edge_t session_slow_path(
 	struct rte_mbuf *m, const struct rule *r, int tunnel, struct removed_header came, rte_edge_t on);
 
-// Of a packet whose key is another worker's session's: the fast path of this worker knows it from now on, and of the
-// one that handed it over to this one, and the packet goes there.
+// The packet's key belongs to another worker's session. The packet goes there. This worker's fast path learns the
+// owner, and so does that of the worker that handed the packet over.
 void session_give(
 	struct worker *w, const struct lookup *l, struct rte_mbuf *m, const struct session_way *way, uint16_t resume);
 
-// Of a fragment whose key has several PDRs. SESSION_UPLINK: its ports are known, and its tuple in *l, or they say
-// nothing.
+// A fragment whose key has several PDRs. SESSION_UPLINK: its ports are known, and its tuple in *l, or they do not
+// matter.
 rte_edge_t session_follow(
 	struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct session_way *way, uint16_t resume);
 
@@ -146,12 +146,12 @@ rte_edge_t session_follow(
 rte_edge_t session_learn(struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct rule *r,
 	const struct session_way *way, rte_edge_t on);
 
-// Strips what is in front of the packet at l3, and leaves the metadata for the nodes behind.
+// Strips the headers in front of l3, and leaves the metadata for later nodes.
 static __rte_always_inline void session_strip(
 	struct rte_mbuf *m, const struct rule *r, const uint8_t *ip, struct removed_header came)
 {
 	struct packet *pkt = packet_of(m);
-	struct session_view *v = session_view_of(m); // takes the place of the view that it came with
+	struct session_view *v = session_view_of(m); // replaces the view that it came with
 	uint16_t l3 = pkt->l3;
 
 	v->rule = (struct rule *)(uintptr_t)r;
@@ -182,16 +182,16 @@ static __rte_always_inline rte_edge_t session_guard(
 	return session_guard_destination(m, r, destination, way->echo);
 }
 
-// A packet that no rule of the session lets pass. A link-local source is right on its link (RFC 4291 §2.5.6): what it
-// asks its router by ICMPv6 goes aside.
+// A packet that matches no rule of the session. A link-local source is valid on its link (RFC 4291 §2.5.6): its ICMPv6
+// questions to the router go aside.
 rte_edge_t session_refuse(struct rte_mbuf *m, const struct rule *r, const uint8_t *ip, const struct session_way *way,
 	enum session_why why);
 
-// 1: the packet's hop limit is one less, or was made so by ip-forward, as of a UE's packet; 0: ip-forward tells its
-// sender.
+// 1: the packet's hop limit is decremented, by ip-forward or here, as for a UE's packet. 0: ip-forward sends an ICMP
+// error.
 int session_route_home(struct rte_mbuf *m);
 
-// Of a packet whose key is known and whose session lives on this worker.
+// For a packet whose key is known and whose session is on this worker.
 static __rte_always_inline rte_edge_t session_decide(
 	struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct session_way *way, uint16_t resume)
 {
@@ -231,12 +231,12 @@ static __rte_always_inline rte_edge_t session_decide(
 			// passes on.
 			if ((t->more & GTPU_ENDPOINT) && (r->flags & RULE_FORWARD) &&
 				(r->outer != API_OUTER_GTPU || r->no_relay)) {
-				t->header_length = 0; // not understood: gtpu-control tells the sender
+				t->header_length = 0; // not understood: gtpu-control answers the sender
 				return SESSION_ASIDE;
 			}
 		}
 	}
-	// What comes to a wireline subscriber's addresses is routed to it (RFC 1812 §5.3.1).
+	// Packets to a wireline subscriber's addresses are routed to it (RFC 1812 §5.3.1).
 	if (unlikely(session_is_home(l, way)) && !session_route_home(m))
 		return SESSION_ASIDE;
 	if (unlikely((r->flags & (RULE_SLOW_PATH | RULE_FORWARD)) != RULE_FORWARD))

@@ -7,7 +7,7 @@
 #include "rule/tables.h"
 #include "rule/view.h"
 
-// 1 when the address is the UE's as the rule's PDR says (its IPv4 address, its IPv6 prefix, a framed route).
+// 1 when the address is the UE's by the rule's PDR (its IPv4 address, its IPv6 prefix, a framed route).
 int rule_has_address(const struct rule *r, uint8_t version, const uint8_t *address);
 // The same for the single PDR of a key; the ordinary case inline. `ue`: the UE's address in the packet.
 static inline int rule_ue_matches(const struct rule *r, uint8_t version, const uint8_t *ue)
@@ -27,7 +27,7 @@ static inline int rule_ue_matches(const struct rule *r, uint8_t version, const u
 	return (r->flags & RULE_FRAMED) && rule_has_address(r, version, ue);
 }
 
-// What PDRs ask for of the headers in front of a packet.
+// Fields in front of a packet that PDRs match.
 struct front {
 	uint8_t qfi; // 0xff: none
 	uint8_t s_pcp, c_pcp; // bit p: the VLAN tag's priority code point is p; 0: no tag
@@ -38,7 +38,7 @@ struct front {
 struct rule *rule_classify(
 	struct rule *first, const struct packet *pkt, const uint8_t *ip, struct front front, int *spoofed);
 
-// Why a packet whose session is known is dropped (reasons.c).
+// Drop reasons for a packet whose session is known (reasons.c).
 enum session_why {
 	WHY_NO_PDR,
 	WHY_GATE,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of mobile sessions share: a UPF with three interfaces, and packets through it.
+// Shared by the tests of mobile sessions: a UPF with three interfaces, and packets through it.
 //
-//   ran       n3: 10.1.0.1/24, fd00:1::1/64; gNB 10.1.0.2, fd00:1::2; instance access
-//   peers     n9: 10.9.0.1/24, fd00:9::1/64; UPF or PGW-U 10.9.0.2, fd00:9::2; instance peers
-//   internet  n6: 192.0.2.1/24, 2001:db8:6::1/64; router .2; core looks UEs up, pools 10.45.0.0/16, 2001:db8:1::/48
+//   `ran`       n3: 10.1.0.1/24, fd00:1::1/64; gNB 10.1.0.2, fd00:1::2; instance access.
+//   `peers`     n9: 10.9.0.1/24, fd00:9::1/64; UPF or PGW-U 10.9.0.2, fd00:9::2; instance peers.
+//   `internet`  n6: 192.0.2.1/24, 2001:db8:6::1/64; router .2; core looks UEs up, pools 10.45.0.0/16, 2001:db8:1::/48
 #ifndef SESSION_MOBILE_FIXTURE_H
 #define SESSION_MOBILE_FIXTURE_H
 
@@ -104,7 +104,7 @@ static inline int port_number(const char *port)
 	return -1;
 }
 
-// The IP packet at f->at comes in by a port, or leaves it.
+// The IP packet at f->at enters or leaves by a port.
 static inline void link_layer(struct frame *f, const char *port, int in)
 {
 	static const uint8_t *const other[3] = {mac_gnb, mac_peer, mac_router};
@@ -124,7 +124,7 @@ static inline void tunnel(struct frame *f, const char *from, const char *to, uin
 	frame_ip(f, from, to, 17);
 }
 
-// One hop further: what ip-forward does to the packet at f->at.
+// One hop further: ip-forward's change to the packet at f->at.
 static inline void hop(struct frame *f)
 {
 	if (f->at[0] >> 4 == 6) {
@@ -147,7 +147,7 @@ static inline void send_frame(const char *port, const struct frame *f)
 	kit_run();
 }
 
-// What a sender may choose in an outer header is made as in `want`, after a check of the checksum.
+// Copies from `want` the outer fields that a sender may choose, after a check of the checksum.
 static inline void settle(uint8_t *got, const struct frame *want)
 {
 	uint8_t *ip = got + 14;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PDR selection against a slow and obvious model: random rules, random packets, flows that live through changes; and
-// sessions that come and go by the thousand.
+// PDR selection against a slow, simple model: random rules and packets, flows that outlive changes, and thousands of
+// short-lived sessions.
 #include "session/mobile_fixture.h"
 
 #define SESSIONS 6
@@ -68,8 +68,7 @@ static void random_session(uint32_t n)
 						       0x100 + n * 2 + random_below(2), 1 + random_below(FARS))
 					     : kit_pdr_ue(k, API_FROM_CORE, "core", 1 + random_below(FARS));
 
-		pdr->precedence = random_below(4) * 100 +
-				  i; // precedences differ: which of two equal ones wins is nobody's promise
+		pdr->precedence = random_below(4) * 100 + i; // precedences differ: the order of equal ones is undefined
 		if (tunnel && random_below(2))
 			pdr->match |= API_PDR_UE_IP;
 		if (tunnel && random_below(3) == 0) {
@@ -280,7 +279,7 @@ static void name_of(char *name, uint32_t n)
 	snprintf(name, API_NAME, "n4.%016x", n);
 }
 
-// Whatever comes and goes, a session that stays loses nothing, and pools get back what they gave.
+// Through all changes, a remaining session loses nothing, and pools get everything back.
 static void churn(void **s)
 {
 	static struct frame up, down, up_out, down_out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mobile sessions through the real graph: UPF, SGW-U, PGW-U, uplink classifier, and what they drop.
+// Mobile sessions through the real graph: UPF, SGW-U, PGW-U, uplink classifier, and their drops.
 #include "rule/tables.h"
 #include "session/mobile_fixture.h"
 #include <errno.h>
@@ -64,8 +64,8 @@ static void between(struct frame *f, const char *ports, uint32_t teid, uint8_t q
 	link_layer(f, ports, in);
 }
 
-// I-UPF between N3 and N9: without a QER the QFI that came in goes on, with one that of the QER; buffered packets keep
-// it too.
+// I-UPF between N3 and N9: without a QER the received QFI goes on, with one the QER's does. Buffered packets do the
+// same.
 static void iupf(void **state)
 {
 	static struct frame in, out;
@@ -136,8 +136,7 @@ static void qfi(void **state)
 	gone("s2");
 }
 
-// The reflective QoS indicator of a QER stands in downlink containers (TS 38.415 §5.5.2.1), the one that came in goes
-// on.
+// The reflective QoS indicator of a QER is set in downlink containers (TS 38.415 §5.5.2.1); a received one is kept.
 static void reflective_qos(void **state)
 {
 	enum { RQI = 0x40 };
@@ -208,7 +207,7 @@ static void spoofing(void **state)
 	gone("s5");
 }
 
-// Rows A11, G9, G10, G19, G24: what a UE may not send to, and GTP-U that is only a UE's data.
+// Rows A11, G9, G10, G19, G24: forbidden destinations of a UE, and GTP-U that is only a UE's data.
 static void infrastructure(void **state)
 {
 	static const char *const ours[] = {
@@ -239,8 +238,8 @@ static void infrastructure(void **state)
 	gone("s2");
 }
 
-// Rows G14, G15, G16, G20: unknown TEIDs are answered, TEID 0 and known ones without a PDR are not; other interfaces
-// are no endpoint.
+// Rows G14, G15, G16, G20: unknown TEIDs are answered; TEID 0 and known ones without a PDR are not. Other interfaces
+// have no endpoint.
 static void unknown(void **state)
 {
 	static struct frame in, out;
@@ -267,8 +266,8 @@ static void unknown(void **state)
 	expect_drop("internet", downlink_of(&in, FAR4, UE4), "ue-unknown");
 }
 
-// A CP function may remove all PDRs and create others later (TS 29.244 §7.5.4.6 has no PDR that must stay): meanwhile
-// packets find no session, and what its URR counted stays.
+// A CP function may remove all PDRs and create others later (TS 29.244 §7.5.4.6 requires none to stay). Meanwhile
+// packets find no session, and the URR keeps its counts.
 static void no_rules(void **state)
 {
 	static struct frame in, out;
@@ -334,7 +333,7 @@ static void framed_routes(void **state)
 	expect("internet", downlink_of(&in, FAR6, "2001:db8:8fff::1"), "ran",
 		tunnelled_out(&out, FAR6, "2001:db8:8fff::1", 0x202, 0xff));
 	expect("internet", downlink_of(&in, FAR4, UE4), "ran", tunnelled_out(&out, FAR4, UE4, 0x202, 0xff));
-	// Another session may have a longer prefix out of it, not the same one.
+	// Another session may have a longer prefix within it, not the same one.
 	struct kit_mobile other = *upf_session(3);
 	kit_framed_route(&other, "172.16.8.0/24");
 	other.pdr[1].match |= API_PDR_FRAMED;
@@ -379,7 +378,7 @@ static void ue_to_ue(void **state)
 	gone("s3");
 }
 
-// Out by N6, where the route leads, and in again as anything else: what filters or counts there sees them.
+// Out by N6, where the route leads, and in again like other packets: filters and counters there see them.
 static void ue_to_ue_out(void **state)
 {
 	static const char *const from[] = {UE4, UE6}, *const to[] = {"10.45.0.3", "2001:db8:1:3::9"};
@@ -458,7 +457,7 @@ static void combined(void **state)
 	gone("pgw");
 }
 
-// Uplink classifier (TS 23.501 §5.6.4.2): some traffic breaks out here, the rest goes on over N9; both come back into
+// Uplink classifier (TS 23.501 §5.6.4.2): some traffic breaks out here, the rest continues over N9; both return into
 // one tunnel.
 static void classifier(void **state)
 {
@@ -527,8 +526,7 @@ static void emulated_radio(void **state)
 	commit();
 }
 
-// Outer header removal 0: the tunnel packet as a whole goes into the next tunnel; to IP it would lead back to us and is
-// refused.
+// Outer header removal 0: the whole tunnel packet enters the next tunnel; as IP it would return to us and is refused.
 static void outer_header_kept(void **state)
 {
 	static struct frame in, out;
@@ -570,7 +568,7 @@ static void claims(void **state)
 	k->s.ue_ip4 = kit_address("10.45.0.3");
 	kit_put_mobile("s4", k);
 	assert_int_equal(kit_commit(), EEXIST);
-	// Within one transaction an address may pass from one to another.
+	// Within one transaction an address may move between sessions.
 	kit_begin();
 	kit_put_mobile("s2", upf_session(5));
 	kit_put_mobile("s3", upf_session(2));
@@ -583,8 +581,8 @@ static void claims(void **state)
 	gone("s3");
 }
 
-// A key for which the table has no place, though it has room: the commit is refused, and nothing has changed. A key
-// that passes from one session to another has its place.
+// A key without a place in a table that has room: the commit is refused and changes nothing. A key that moves to
+// another session keeps its place.
 static void no_place(void **state)
 {
 	static struct frame in, out;
@@ -594,7 +592,7 @@ static void no_place(void **state)
 	put("s2", upf_session(2));
 	uint32_t before = narrow_count(t);
 	t->capacity = UINT32_MAX;
-	while (narrow_add(t, ++junk, 0) == 0) // until both blocks of one key are full, and what spills over too
+	while (narrow_add(t, ++junk, 0) == 0) // until both blocks of one key are full, and the overflow too
 		;
 	uint32_t full = narrow_count(t);
 	int refusals = 0;
@@ -682,7 +680,7 @@ static void refusals(void **state)
 	refusal_names(k, EINVAL, API_RULE_URR, 7);
 }
 
-// What a session uses stays; what it used may go, also with it in one transaction.
+// Objects in use cannot be deleted; formerly used ones can, also with the session in one transaction.
 static void users(void **state)
 {
 	struct kit_mobile *k = upf_session(2);

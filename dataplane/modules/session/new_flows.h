@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits of new flows, for each subscriber and for each worker: a flood of first packets, which take the full
-// nodes, is cut before it takes what known flows and control traffic need. Control protocols come to their nodes
-// before a session is looked up, so no limit is theirs; the last quarter of both limits is for urgent packets.
+// Limits of new flows, per subscriber and per worker. First packets take the full nodes; a flood of them is cut before
+// it affects known flows and control traffic. Control protocols reach their nodes before the session look-up, so these
+// limits do not touch them. The last quarter of both limits is for urgent packets.
 #ifndef SESSION_NEW_FLOWS_H
 #define SESSION_NEW_FLOWS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Floods of first packets, of one subscriber and of all: known flows lose nothing, control protocols pass, urgent
-// packets come before the others, and the reason counts. The buckets against a slow model.
+// packets come first, and the reason counts. The buckets against a slow model.
 #include "access/agf_test.h"
 #include "core/worker.h"
 #include "session/new_flows.h"
@@ -63,8 +63,8 @@ static void message(struct frame *f, const uint8_t *bytes, uint32_t length)
 	frame_append(f, bytes, length);
 }
 
-// ARP and neighbour discovery from home 1 for its gateway, from the core for our address: all four are answered. A
-// DHCP message goes to the host path. None comes to the session nodes.
+// ARP and neighbour discovery from home 1 for its gateway, from the core for our address: all four are answered. A DHCP
+// message goes to the host path. None reaches the session nodes.
 static void link_control_passes(void)
 {
 	static struct frame f;
@@ -102,7 +102,7 @@ static void link_control_passes(void)
 	assert_int_equal(kit_node_packets("session-uplink") + kit_node_packets("session-downlink") - looked_up, 0);
 }
 
-// Packets of a known flow from each home, and what is no flow's. All of them go on.
+// Packets of a known flow from each home, and packets without a flow. All pass.
 static void known_and_control_pass(void)
 {
 	static const uint8_t echo[] = {0x32, 1, 0, 4, 0, 0, 0, 0, 0, 1, 0, 0}; // TS 29.281 §7.2.1
@@ -174,7 +174,7 @@ static void all_subscribers(void **state)
 	known_and_control_pass();
 }
 
-// Flows of a key with several PDRs: what says which one is looked up once a flow.
+// Flows of a key with several PDRs: classified once per flow.
 static void classified_flows(void **state)
 {
 	struct kit_session as = gateway_home(1);
@@ -202,7 +202,7 @@ static void classified_flows(void **state)
 	known_and_control_pass();
 }
 
-// Another access list, and another version of the session: known flows lose their entries and begin none anew.
+// Another access list, and another version of the session: known flows lose their entries but do not count as new.
 static void known_flows_that_changed(void **state)
 {
 	struct kit_session k = gateway_home(1);
@@ -274,7 +274,7 @@ static void random_operations(void **state)
 	assert_true(refused[0] > 1000 && refused[1] > 1000);
 }
 
-// A flow whose entry was overwritten begins anew, for which there is room only when the buckets are full again.
+// A flow whose entry was overwritten counts as new; there is room for it only when the buckets are full again.
 static int refilled(void **state)
 {
 	kit_advance(2000000);

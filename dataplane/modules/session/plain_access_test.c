@@ -72,7 +72,7 @@ static void between_ues(void **state)
 	put("b", k);
 	expect_drop("ran", &in, "downlink-gate-closed");
 	gone("b");
-	expect("ran", &in, "ran", plain(&out, UE_A, UE_B, "ran", 0, 1)); // nobody's: routed
+	expect("ran", &in, "ran", plain(&out, UE_A, UE_B, "ran", 0, 1)); // no session's: routed
 	gone("a");
 }
 

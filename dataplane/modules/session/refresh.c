@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions whose rules are made again, though their objects are the same: a quota ended or began (quota FAR), an
-// instance pins peers or does so no more. And what usage asks: whether a session has traffic.
+// Sessions whose rules are made again from unchanged objects: a quota ended or began (quota FAR), or an instance
+// changed pin_peer. Also answers usage whether a session has traffic.
 #include "core/control.h"
 #include "core/object.h"
 #include "instance/instance.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The SESSION object: sessions come, change and go as whole transactions. A new version is built beside the old one,
-// then its keys replace the old ones; create and delete are the same steps with one side empty.
+// The SESSION object. A new version is built beside the old one, then its keys replace the old ones. Creation and
+// deletion are the same steps with one side empty.
 #include "core/control.h"
 #include "core/lazy.h"
 #include "core/log.h"
@@ -73,8 +73,7 @@ static void forget_further(struct rule *r)
 	memset(f, 0, sizeof(*f));
 }
 
-// Rules and states go back to their pools; `successor`, the version that takes this one's place, keeps the states that
-// it has.
+// Returns rules and states to their pools; `successor`, the next version, keeps the states that it uses.
 static void give_back(struct session *s, const struct session *successor)
 {
 	for (uint16_t i = 0; i < s->rules; i++) {
@@ -275,8 +274,8 @@ static void publish(const struct session *s)
 		session_key_publish(&s->key[i], rule_value(s->key[i].first));
 }
 
-// Flows that lead to these rules are stale from now on, and the rules borrow no more: before the session's new ones can
-// be found, whose URRs know nothing of a loan that these still take.
+// From now on flows that lead to these rules are stale, and the rules borrow no more. This comes before the session's
+// new rules can be found: their URRs do not know of the old loans.
 static void retire(const struct session *old)
 {
 	for (uint16_t i = 0; i < old->rules; i++)
@@ -284,14 +283,14 @@ static void retire(const struct session *old)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-// After the grace period nobody uses the rules, nor what they point to.
+// After the grace period the rules, and what they point to, have no user.
 static void take_from_engines(const struct session *old)
 {
 	for (uint16_t i = 0; i < old->rules; i++)
 		engines_take(&session_pools.rule[old->rule[i]]);
 }
 
-// What states that stay have counted of IPv6 is not of URRs that are new.
+// IPv6 counts of kept states are not new URRs'.
 static void move_counts6(const struct session *s, const struct session *old)
 {
 	for (uint16_t i = 0; i < s->rules; i++)
@@ -333,7 +332,7 @@ static void commit(struct object_change *c)
 	const struct api_session *want = c->body;
 
 	if (old != NULL)
-		engines_read(old->index); // first: what URRs have counted decides about what they have left
+		engines_read(old->index); // first: the URRs' counts decide how much they have left
 	if ((s != NULL && s->usage != NULL) || (old != NULL && old->usage != NULL))
 		usage_commit(s ? s->usage : NULL, old ? old->usage : NULL);
 	if (s != NULL && old != NULL)
@@ -363,7 +362,7 @@ static void commit(struct object_change *c)
 	*c->live = s;
 }
 
-// What a PDR counted in another state is added to what it counts now: no worker counts there any more.
+// Adds a PDR's counts in another state to its present ones: no worker counts there any more.
 static void carry_counters(const struct session *s, const struct session *old)
 {
 	for (uint16_t i = 0; i < s->rules; i++)
@@ -383,7 +382,7 @@ static void carry_counters(const struct session *s, const struct session *old)
 		}
 }
 
-// Loans of URRs that no rule of the new version goes on with.
+// Returns loans of URRs that no rule of the new version uses.
 static void return_loans(const struct session *s, const struct session *old)
 {
 	for (uint16_t i = 0; i < old->rules; i++) {
@@ -399,8 +398,7 @@ static void return_loans(const struct session *s, const struct session *old)
 	}
 }
 
-// TS 29.244 §5.2.3.2: the control plane asks for End Markers where it moves a tunnel; one for each FAR, on the old
-// tunnel.
+// TS 29.244 §5.2.3.2: the control plane asks for End Markers when it moves a tunnel; one per FAR, on the old tunnel.
 static void end_markers(const struct object_change *c, const struct session *old)
 {
 	struct parts now, before;

@@ -4,8 +4,8 @@
 
 static uint16_t resume; // edge of handover-rx that leads here
 
-// An unknown F-TEID is answered with an Error Indication, and counted, by gtpu-control. One that is known and has no
-// PDR for the packet is not answered: it would kill a live bearer (row G16).
+// gtpu-control answers an unknown F-TEID with an Error Indication, and counts it. A known F-TEID without a PDR for the
+// packet gets no answer, which would kill a live bearer (row G16).
 static __rte_always_inline rte_edge_t admit(struct worker *w, struct rte_mbuf *m, const struct rule *first, void *own)
 {
 	return likely(first != NULL) ? SESSION_UPLINK : SESSION_ASIDE;

@@ -5,9 +5,8 @@
 
 static uint16_t resume; // edge of handover-rx that leads here
 
-// Row G14: an unknown F-TEID is answered with an Error Indication within the rate limit, and counted, by
-// gtpu-control. One that is known and has no PDR for the packet is not answered: it would kill a live bearer (row
-// G16).
+// Row G14: gtpu-control answers an unknown F-TEID with an Error Indication within the rate limit, and counts it. A
+// known F-TEID without a PDR for the packet gets no answer, which would kill a live bearer (row G16).
 static __rte_always_inline rte_edge_t admit(struct worker *w, struct rte_mbuf *m, const struct rule *first, void *own)
 {
 	if (likely(first != NULL))

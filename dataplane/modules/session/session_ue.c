@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// session-ue: finds the mobile session of an IP packet by its UE's address: the destination, or the source where the
-// instance emulates a radio network. The longest prefix that some session has wins. A packet of nobody's is routed,
-// unless its address is of the instance's own pools.
+// session-ue: finds a mobile session by its UE's address: the destination, or the source where the instance emulates a
+// radio network. The longest prefix of all sessions wins. A packet without a session is routed, unless its address is
+// of the instance's own pools.
 #include "core/trace.h"
 #include "session/lookup.h"
 
@@ -13,7 +13,6 @@ DROP_REASON(drop_between, "ue-to-ue",
 
 static uint16_t resume; // edge of handover-rx that leads here
 
-// Where packets of an instance are looked up.
 struct side {
 	uint16_t instance;
 	uint8_t source; // 1: by their source
@@ -52,7 +51,7 @@ static __rte_always_inline void ask_key(struct lookup *l, struct rte_mbuf *m, vo
 	narrow_prefetch(session_tables.key, l->hash);
 }
 
-// The longest prefix is not there: shorter ones, then those of PDRs that name no instance.
+// The longest prefix is not found: shorter ones, then PDRs without an instance.
 static __rte_noinline uint64_t prefix_fallback(struct rte_mbuf *m, struct side *side)
 {
 	const struct ue_lengths *lengths = __atomic_load_n(&session_tables.lengths, __ATOMIC_ACQUIRE);
@@ -78,7 +77,7 @@ static __rte_always_inline uint64_t ask_rule(struct lookup *l, struct rte_mbuf *
 {
 	uint64_t value = session_ask_rule(l, m, own);
 
-	// flow-input looks for destinations, and a session with a longer prefix may come.
+	// flow-input looks up destinations, and a session with a longer prefix may come.
 	if (unlikely(value == UINT64_MAX || ((const struct side *)own)->source))
 		l->key = 0;
 	return likely(value != UINT64_MAX) ? value : prefix_fallback(m, own);
@@ -91,7 +90,7 @@ static rte_edge_t unknown(struct worker *w, struct rte_mbuf *m, struct side *sid
 
 	look_at_instance(side, pkt->instance);
 	session_view_of(m)->rule = NULL;
-	// A mapping of NAT44 is a session's: with the inside address the packet goes nowhere else.
+	// A NAT44 mapping is a session's: with the inside address the packet can go nowhere else.
 	int mapped = pkt->ip_version == 4 && (pkt->translated & PACKET_DESTINATION_TRANSLATED) != 0;
 	if (n == NULL || (!mapped && !instance_owns(n, pkt->ip_version, ue_address(m, side))))
 		return SESSION_ASIDE;
@@ -100,7 +99,7 @@ static rte_edge_t unknown(struct worker *w, struct rte_mbuf *m, struct side *sid
 	return packet_leave(m, &drop_unknown, SESSION_DROP);
 }
 
-// A packet that came from another UE has that UE's rule in its session view (ip-forward).
+// A packet from another UE has that UE's rule in its session view (ip-forward).
 static int between_ues(struct rte_mbuf *m)
 {
 	const struct instance *n = instance_get(packet_of(m)->instance);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `isthmus-dp filter`: compiles an expression of pcap-filter(7) and prints the programs. A process of its own, with
-// little memory and time: whatever an expression does to the compiler, it does it there.
+// little memory and time, so that a hostile expression harms nothing else.
 #include "trace/compile.h"
 #include <pcap/pcap.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ int filter_compile(const char *text, int link, FILE *to, char *error, size_t roo
 	return 0;
 }
 
-// One program for frames of Ethernet and one for IP packets; what cannot be asked of one has none.
+// One program for Ethernet frames and one for IP packets; where the expression does not apply there is none.
 int filter_main(const char *text)
 {
 	char ethernet[PCAP_ERRBUF_SIZE], ip[PCAP_ERRBUF_SIZE];

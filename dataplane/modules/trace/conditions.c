@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks through programs. Registers are numbers, bits of the packet, or not known; a comparison that bits of the packet
-// pass makes these bits known behind it. What cannot be followed is not known, so that too many packets fulfil the
-// conditions, never too few.
+// Follows the paths of programs. Registers are numbers, bits of the packet, or unknown; a passed comparison makes the
+// compared bits known. Whatever cannot be followed is unknown, so too many packets meet the conditions, never too few.
 #include "trace/conditions.h"
 #include <string.h>
 
@@ -144,7 +143,7 @@ static int is_one_bit(uint32_t n)
 	return n != 0 && (n & (n - 1)) == 0;
 }
 
-// What `holds` says of the packet. Returns 0 when that cannot be.
+// Adds to the known bits what `holds` means. Returns 0 when it is impossible.
 static int learn_comparison(struct way *w, uint16_t op, const struct value *with, int holds)
 {
 	const struct value a = resolve(&w->known, w->a);
@@ -170,7 +169,7 @@ static int learn_comparison(struct way *w, uint16_t op, const struct value *with
 	return 1;
 }
 
-// The word of the most bits, those behind what is common first.
+// The word with the most bits, those behind the common bytes first.
 static void taken(struct walk *walk, const struct way *w)
 {
 	struct condition best = always, c;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a packet must have that a program of classic BPF takes: of each way through the program that ends in "yes",
-// a word of 8 bytes, bits of which that way compared. A packet that has none of the words, the program does not take.
+// A necessary condition of a classic BPF program, cheap to check. For each path through the program that accepts, a
+// word of 8 bytes and the bits that the path compares. A packet with none of the words is not accepted.
 #ifndef TRACE_CONDITIONS_H
 #define TRACE_CONDITIONS_H
 
@@ -15,8 +15,8 @@ struct condition {
 	uint64_t mask, value; // as memory has them
 };
 
-// One of them must hold: none, no packet is taken; one that always does, any may be. Behind the last one are some that
-// never hold.
+// One of them must hold. None: no packet is accepted; an always true one: any may be. Unused places hold conditions
+// that never hold.
 struct conditions {
 	uint32_t n;
 	struct condition of[CONDITIONS_MOST];
@@ -29,10 +29,10 @@ struct known {
 
 void conditions_clear(struct conditions *c);
 void known_byte(struct known *k, uint32_t at, uint8_t mask, uint8_t value);
-// Adds one, if it is not among them; too many become one that always holds.
+// Adds a condition unless it is there; too many become a single one, which always holds.
 void conditions_add(struct conditions *to, struct condition c);
-// Adds those of a program, for packets of which `known` is true. Bytes in front of `common` are much the same in all
-// packets: words behind it are taken, where a way has some. `shift` is added to offsets.
+// Adds those of a program, for packets with `known` true. Bytes before `common` are alike in all packets: words behind
+// it are preferred. `shift` is added to offsets.
 void conditions_of_program(
 	struct conditions *to, const struct bpf_insn *p, const struct known *known, uint32_t common, uint32_t shift);
 

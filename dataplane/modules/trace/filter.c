@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which frames a trace follows: by its keys and its programs. A frame is looked at as it came: Ethernet, tags, PPPoE,
-// IP, and the packet inside where that is a G-PDU.
+// Which frames a trace follows, by its keys and programs. Examines received frames: Ethernet, tags, PPPoE, IP, and the
+// packet inside a G-PDU.
 #include "trace/filter.h"
 #include "core/object.h"
 #include "trace/program.h"
@@ -22,12 +22,11 @@ struct trace_filter {
 	struct api_trace_key key[];
 };
 
-// Headers of one frame.
 struct headers {
 	const uint8_t *frame;
 	struct eth_info eth;
 	uint16_t pppoe_session;
-	uint32_t at[2]; // offsets of IP packets: the outer one, the one of a G-PDU
+	uint32_t at[2]; // offsets of IP packets: the outer one, a G-PDU's
 	uint32_t packets;
 	uint8_t is_gpdu;
 	uint32_t teid;
@@ -45,7 +44,7 @@ static uint32_t ip_header(const uint8_t *ip, uint32_t readable, uint8_t *protoco
 	return IP6_HEADER;
 }
 
-// What is malformed has fewer headers; what the nodes say of it is not asked here.
+// A malformed packet has fewer headers; the nodes' verdict does not matter here.
 static void read_headers(struct headers *h, const struct rte_mbuf *m)
 {
 	const uint8_t *p = rte_pktmbuf_mtod(m, const uint8_t *);
@@ -157,7 +156,7 @@ static uint64_t sieve(const struct trace_filter *f, void *const *mbufs, uint32_t
 {
 	uint64_t may = 0;
 
-	// Of a G-PDU the packet inside; port-rx has asked for what comes before.
+	// The inner packet of a G-PDU; port-rx has checked the outer headers.
 	for (uint32_t i = 0; i < n; i++)
 		rte_prefetch0(rte_pktmbuf_mtod_offset((const struct rte_mbuf *)mbufs[i], const void *, 64));
 	for (uint32_t i = 0; i < n; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which frames a trace follows: the whole look, which comes behind the sieve (for tests).
+// Which frames a trace follows: the full examination behind the sieve (for tests).
 #ifndef TRACE_FILTER_H
 #define TRACE_FILTER_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hypothetical packets of `isthmus explain`: what is said of them, and that they leave nothing behind but their count.
+// Hypothetical packets of `isthmus explain`: their rows, and that they leave nothing but their count.
 #include "trace/trace_test.h"
 
 static void hypothetical(const struct frame *f, const char *port)
@@ -81,7 +81,7 @@ static void test_hypothetical_errors(void **unused)
 	assert_int_equal(row_of("icmp-error", API_TRACE_WENT)->outcome, API_TRACE_DROPPED);
 }
 
-// What it is asked about by a session with several PDRs, an access list, a closed gate.
+// Rows for a session with several PDRs, an access list, a closed gate.
 static void test_hypothetical_rules(void **unused)
 {
 	struct {
@@ -123,7 +123,7 @@ static void fragment(struct frame *f, uint16_t offset, int more)
 	link_layer(f, "ran", 1);
 }
 
-// A fragment where ports decide takes what is known of its first one, does not wait, and leaves nothing known.
+// A fragment where ports decide uses its first one's data, does not wait, and leaves no state.
 static void test_hypothetical_fragments(void **unused)
 {
 	struct {

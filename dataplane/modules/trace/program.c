@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs of classic BPF. What is let through ends, and reads nothing but the packet: jumps stay inside, the last
-// instruction is a return, words of memory are there (libpcap's check); instructions are those that bpf_filter() has,
-// and jumps go forward (ours: libpcap's check leaves out bits of the code, where bpf_filter() calls abort(), and takes
-// jumps that wrap around).
+// Programs of classic BPF. An accepted program ends and reads only the packet. libpcap's check: jumps stay inside, the
+// last instruction is a return, memory words exist. Our check: instructions are those of bpf_filter(), and jumps go
+// forward. libpcap ignores bits of the code for which bpf_filter() calls abort(), and takes jumps that wrap around.
 #include "trace/program.h"
 #include "core/object.h"
 #include <assert.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs of classic BPF, run by libpcap. (DPDK's rte_bpf would compile them to machine code, but that of 22.11
-// reads a wrong byte where a program loads one at an index, as of udp[9].)
+// Programs of classic BPF, run by libpcap. (DPDK's rte_bpf would compile them, but 22.11 reads a wrong byte for a load
+// at an index, as in udp[9].)
 #ifndef TRACE_PROGRAM_H
 #define TRACE_PROGRAM_H
 

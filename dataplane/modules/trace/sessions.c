@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sessions that a trace is about, taken from the fast path: so a trace of one subscriber costs others nothing.
+// Takes a trace's sessions from the fast path: a trace of one subscriber costs others nothing.
 #include "trace/sessions.h"
 #include "rule/engine.h"
 #include "rule/tables.h"
@@ -29,7 +29,7 @@ static int has_endpoint(const struct session *s, const struct api_trace_key *k)
 	return 0;
 }
 
-// Of prefixes of several hosts nobody knows whose they all are.
+// A prefix of several hosts may belong to several sessions.
 static int has_address(const struct session *s, const struct api_address *a)
 {
 	if (a->family == 4)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames that a trace cannot follow, told by a few words at known places: of plain frames, whose headers are where they
-// mostly are (IPv4 without options or IPv6, behind tags, PPPoE or nothing; in it, GTP-U with at most one extension of
-// four bytes in a G-PDU). All other frames pass.
+// Finds frames that a trace cannot follow, by a few words at known offsets. Judges plain frames alone: IPv4 without
+// options or IPv6, behind tags, PPPoE or nothing, with G-PDUs of at most one extension of four bytes. All other frames
+// pass.
 #ifndef TRACE_SIEVE_H
 #define TRACE_SIEVE_H
 
@@ -24,7 +24,7 @@ void sieve_clear(struct sieve *s); // nothing plain passes
 // Packets of a flow pass, by a word of its addresses; at: its IP header. NULL: all packets do.
 void sieve_add_flow(struct sieve *s, const uint8_t *at);
 
-// Of keys, one of which every frame must have; without keys, of programs (NULL: takes nothing). Control thread.
+// From keys, one of which every frame must have; without keys, from programs (NULL: matches nothing). Control thread.
 void sieve_make(struct sieve *s, const struct api_trace_key *key, uint32_t keys, const struct bpf_insn *frame,
 	const struct bpf_insn *packet);
 
@@ -57,8 +57,8 @@ static inline const uint8_t *sieve_inside(const uint8_t *gtpu)
 	return gtpu[12] == 1 && gtpu[15] == 0 ? gtpu + GTPU_HEADER_CONTAINER : NULL;
 }
 
-// 1 when some condition holds, or the frame is not plain. What lies behind a short frame is still in its buffer: no
-// byte behind 22 + 8 + 40 + 8 + 16 + CONDITIONS_REACH is read. Workers.
+// 1 when some condition holds, or the frame is not plain. Bytes behind a short frame are still in its buffer: none
+// behind 22 + 8 + 40 + 8 + 16 + CONDITIONS_REACH is read. Workers.
 static inline __attribute__((always_inline)) int sieve_passes(const struct sieve *s, const uint8_t *p)
 {
 	uint16_t type = load16(p + 12);

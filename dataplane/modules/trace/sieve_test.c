@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sieve against the whole look: random expressions, programs and keys, random frames. What the look takes, the
-// sieve passes; and it keeps back what plain filters do not want.
+// The sieve against the full examination: random expressions, programs, keys and frames. The sieve passes all that the
+// examination takes, and skips frames that plain filters do not want.
 
 // clang-format off
 #include <setjmp.h>
@@ -196,7 +196,7 @@ static uint32_t compiled(const char *text, int link, struct api_trace_instructio
 	return count;
 }
 
-// An instruction becomes another one, or another one's.
+// An instruction changes to another, or to another program's.
 static void change(struct api_trace_instruction *code, uint32_t count)
 {
 	static const uint16_t codes[] = {0x20, 0x28, 0x30, 0x40, 0x48, 0x50, 0x80, 0x00, 0x60, 0x81, 0xb1, 0x01, 0x61,
@@ -291,7 +291,7 @@ static void never_too_few(void **unused)
 	assert_true(filters > ROUNDS / 2 && taken > 5000 && kept_back > 5000);
 }
 
-// What each is for: one word of a plain packet tells that it is not wanted.
+// Purpose of each: one word of a plain packet shows that it is not wanted.
 static void keeps_back(void **unused)
 {
 	static const char *const text[] = {"host 10.45.0.8", "udp port 80", "port 80", "host 2001:db8:1::8", "icmp",

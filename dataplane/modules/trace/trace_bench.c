@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What traces cost packets that none of them follows: MODE off, edges, late, ue (of another session), flow (the same,
-// and a filter), host (nobody's address), filter. full-up, full-down: no trace, and packets that take the full nodes.
-// Under valgrind --tool=callgrind it counts instructions: the difference between two modes, divided by packets, is a
-// trace's; between two builds (meson -Dtrace=false) what packets' marks cost. usage: trace-bench MODE [ROUNDS]
+// What traces cost packets that they do not follow. MODE: off, edges, late, ue (of another session), flow (the same,
+// and a filter), host (an unused address), filter. Modes full-up, full-down: no trace, packets take the full nodes.
+// Under valgrind --tool=callgrind it counts instructions. The difference of two modes per packet is a trace's cost;
+// that of two builds (meson -Dtrace=false) the cost of packets' marks.
+//
+// usage: trace-bench MODE [ROUNDS]
 #include "core/trace_inside.h"
 #include "session/mobile_fixture.h"
 #include <rte_cycles.h>

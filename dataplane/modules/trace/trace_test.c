@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traces of a UPF's packets: the way, the words, how it ends; the same frames, counters and usage with and without a
-// trace; what is bounded.
+// Traces of a UPF's packets: the way, the words, the end; the same frames, counters and usage with and without a trace;
+// limits.
 #include "trace/trace_test.h"
 #include "trace/program.h"
 #include "trace/sessions.h"
 
-// What a first trace finds no room for is given back: another one finds it.
+// A trace without room gives everything back: another one finds it.
 static void test_no_room(void **unused)
 {
 	struct rte_ring *taken = rte_ring_create("trace-1", 64, SOCKET_ID_ANY, 0);
@@ -71,7 +71,7 @@ static uint32_t rows_with(uint32_t table, const char *key, uint32_t size)
 	return count;
 }
 
-// What explain asks for: sessions by an address, routes that may lead to one.
+// Keys of explain: sessions by an address, routes that may lead to one.
 static void test_keys(void **unused)
 {
 	const uint32_t session = sizeof(struct api_session_row), route = sizeof(struct api_route_row);
@@ -88,7 +88,7 @@ static void test_keys(void **unused)
 	assert_int_equal(rows_with(API_TABLE_ROUTE, "192.0.2.0/25", route), 0);
 }
 
-// A flow that the fast path knows, and a new one.
+// A flow known to the fast path, and a new one.
 static void put_flows(struct frame *known, struct frame *new)
 {
 	put_session_of(0, 1);
@@ -106,8 +106,8 @@ static void send_ten(struct frame *known, struct frame *new)
 	}
 }
 
-// Flows that the fast path knew before, and one that begins meanwhile: all packets of both, and the fast path has them
-// again behind it.
+// Flows known to the fast path, and a flow that begins during the trace: all packets of both are traced. Afterwards the
+// fast path has both again.
 static void test_several(void **unused)
 {
 	struct trace_order *o = order(API_TRACE_STEPS);
@@ -128,8 +128,8 @@ static void test_several(void **unused)
 	put_session(0);
 }
 
-// A subscriber's packets of one port: the program looks at that session's packets alone, which are kept from the fast
-// path whether it takes them or not.
+// A subscriber's packets of one port: the program sees that session's packets alone, which stay off the fast path
+// whether they match or not.
 static void test_filtered(void **unused)
 {
 	static const struct api_trace_instruction port[] = {{48, 0, 0, 9}, {21, 0, 6, 17}, {177, 0, 0, 0},
@@ -149,7 +149,7 @@ static void test_filtered(void **unused)
 	put_session(0);
 }
 
-// What is dropped is among what the fast path leaves.
+// Drops are among the fast path's rest.
 static void test_late(void **unused)
 {
 	struct frame f, spoofed, good;
@@ -176,7 +176,7 @@ static void test_late(void **unused)
 	put_session(0);
 }
 
-// What a trace behind the fast path saw and left is the fast path's, as without a trace.
+// Packets that a trace behind the fast path saw and left stay the fast path's.
 static void test_left(void **unused)
 {
 	struct trace_order *o = order(API_TRACE_STEPS | API_TRACE_LATE);
@@ -207,7 +207,7 @@ static void test_withdraw(void **unused)
 	assert_int_equal(sessions_withdraw(key, 2, 5), 0);
 }
 
-// One that follows all, one that follows what the fast path leaves: the way of the packet is in both, under one number.
+// A trace of all packets and a trace of the fast path's rest both show the packet's way, under one number.
 static void test_both(void **unused)
 {
 	struct api_trace_state all, late;
@@ -236,7 +236,7 @@ static void test_both(void **unused)
 	assert_int_equal(rows[0].packet, number);
 }
 
-// What one trace followed and what still waits when it has ended is not the next one's.
+// Packets followed by an ended trace, some still waiting, are not the next trace's.
 static void test_waits(void **unused)
 {
 	struct frame down;
@@ -257,7 +257,7 @@ static void test_waits(void **unused)
 	assert_int_equal(count, 0);
 }
 
-// What the fast path leaves by itself, in front of a traced packet of the same vector, stays in front of it.
+// Packets before a traced one in its vector stay before it, when the fast path leaves them too.
 static void test_order(void **unused)
 {
 	static const struct api_trace_instruction port[] = {
@@ -282,7 +282,7 @@ static void test_order(void **unused)
 	assert_int_equal(state.packets, 1);
 }
 
-// The same traffic, traced by nobody, with all packets, by its UE: the same frames, counters, usage.
+// The same traffic untraced, traced whole, and traced by UE: the same frames, counters, usage.
 static void test_same(void **unused)
 {
 	static uint64_t words[3][4096];
@@ -392,7 +392,7 @@ static void test_life(void **unused)
 		poll_it(i > 0);
 		says("port-tx", API_TRACE_WENT, "on internet");
 	}
-	// Nobody polls the first one any more.
+	// The first one is no longer polled.
 	for (int i = 0; i < 12; i++)
 		kit_advance(1000000);
 	assert_int_equal(kit_trace_poll(s[0].trace, 0, take, &state), ENOENT);
@@ -402,7 +402,7 @@ static void test_life(void **unused)
 	begin(o);
 	for (int i = 1; i <= 11; i++) {
 		kit_advance(1000000);
-		if (i < 4 || i == 10) // nobody asks for four seconds
+		if (i < 4 || i == 10) // no poll for four seconds
 			continue;
 		poll_it(0);
 		assert_int_equal(state.end, i < 10 ? API_TRACE_RUNS : API_TRACE_TIME);
@@ -456,7 +456,7 @@ static void test_programs(void **unused)
 	assert_int_equal(trace_begin(o, &state), EINVAL);
 }
 
-// Each code there is: what is let through, bpf_filter() has, which ends the process at others.
+// Every code: bpf_filter() has the accepted ones; it ends the process at others.
 static void test_instructions(void **unused)
 {
 	static const uint8_t packet[40] = {0x45};
@@ -503,7 +503,7 @@ static void test_edges(void **unused)
 
 	uplink(&f, 0x100, UE4);
 	uplink(&wrong, 0x778, UE4);
-	send_frame("ran", &f); // counted by nobody
+	send_frame("ran", &f); // counted by no rule
 	assert_int_equal(edge_packets("flow-input", "port-tx"), fast);
 	begin(order(API_TRACE_EDGES));
 	send_frame("ran", &f);
@@ -515,7 +515,7 @@ static void test_edges(void **unused)
 	assert_int_equal(count, 0);
 }
 
-// Behind a packet that is followed, those of other flows keep to the fast path; those of its own do not overtake it.
+// Behind a followed packet, other flows' packets keep the fast path; its own flow's do not overtake it.
 static void test_others(void **unused)
 {
 	static const struct api_trace_instruction port[] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of traces share: orders, rows and their words, a session and its packets.
+// Shared by the tests of traces: orders, rows and their words, a session and its packets.
 #ifndef TRACE_TRACE_TEST_H
 #define TRACE_TRACE_TEST_H
 
@@ -90,7 +90,7 @@ static inline void downlink(struct frame *f)
 
 static uint8_t downlink_action = API_FAR_FORWARD;
 
-// A second PDR for one remote port makes the fast path know the session's flows, and not its key.
+// A second PDR for one remote port: the fast path knows the session's flows, and not its key.
 static inline void put_session_of(uint8_t gates, int several)
 {
 	struct kit_mobile k;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// udp-encap: outer UDP/IPv4 or UDP/IPv6 header in front of a packet (TS 29.244 §8.2.56): the ends of the rule's path,
-// the FAR's port. Comes after the policer.
+// udp-encap: outer UDP/IPv4 or UDP/IPv6 header (TS 29.244 §8.2.56) with the ends of the rule's path and the FAR's port.
+// Behind the policer.
 #include "core/node.h"
 #include "path/path.h"
 #include "rule/rule.h"
@@ -33,7 +33,7 @@ static rte_edge_t udp_encap_packet(struct worker *w, struct rte_node *node, stru
 		return packet_leave(m, &drop_room, EDGE_DROP);
 	memcpy(ip, path_header(p, 0), header);
 	path_mark(ip, p, r->action.dscp, ecn);
-	// A source port of the path's; else the one that the peer listens to serves both ways.
+	// The path's source port; else the peer's destination port serves both ways.
 	store16(ip + header, p->want.source_port ? p->want.source_port : r->port);
 	store16(ip + header + 2, r->port);
 	path_identify(ip, w, p->index);

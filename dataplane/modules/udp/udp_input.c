@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// udp-input: outer UDP/IP header removal (TS 29.244 §8.2.64). A packet to one of our addresses and the UDP port of the
-// network instance that its interface belongs to goes on to session-ue with l3 at its inner header.
+// udp-input: outer UDP/IP header removal (TS 29.244 §8.2.64). Packets to our address and the UDP port of their
+// interface's network instance go to session-ue with l3 at the inner header.
 #include "core/node.h"
 #include "instance/instance.h"
 #include "path/udp_sum.h"

@@ -136,7 +136,7 @@ static void checksums(void **state)
 	only_drops(&f, "udp-checksum");
 }
 
-// RFC 6040 §4: congestion marks go into the tunnel and come out of it. 9: dropped.
+// RFC 6040 §4: congestion marks enter and leave the tunnel. 9: dropped.
 static void ecn(void **state)
 {
 	static const uint8_t leaves[4][4] = {{0, 1, 2, 3}, {0, 1, 1, 3}, {0, 1, 2, 3}, {9, 3, 3, 3}};

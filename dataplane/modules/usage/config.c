@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configurations of URRs. Most subscribers have one of a few: each is held once, and counted.
+// Configurations of URRs. Most subscribers share a few: each is held once, with a reference count.
 #include "usage/urr.h"
 #include <rte_random.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Credits: the fast path counts a packet in the rule's state alone, on a loan of its URRs. What is lent never reaches a
-// mark of the URR, so the packet that does takes the full nodes, as without credits. While something is lent the URR's
-// mark is 0: a packet in the full nodes settles the loans first, and counts by the URR. A loan is of all URRs of the
-// rule: each counts all that was used.
+// Credits: the fast path counts a packet only in the rule's state, on a loan of its URRs. A loan never reaches a URR's
+// mark, so the packet that reaches it takes the full nodes, as without credits. While a loan is out, the URR's mark is
+// 0: a packet in the full nodes first settles the loans and then counts in the URR. A loan is of all URRs of the rule:
+// each counts all use.
 //
-//   a loan is written by: the owner worker, through a rule in force whose URR it is; once there is none, and a grace
-//                         period is over, the control thread (usage_return())
-//   read by: the control thread, again when a version changed meanwhile
+//   A loan is written by: the owner worker, through a rule in force whose URR it is. After the last such rule and a
+//   grace period: the control thread (usage_return()).
+//   Read by: the control thread, again when a version changed meanwhile
 #include "core/control.h"
 #include "rule/session.h"
 #include "rule/tables.h"
@@ -41,7 +41,7 @@ static int have_equal(const struct lenders *a, const struct lenders *b)
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-// The state has something on loan from the rule's URRs, one of which is `index`.
+// 1 when the state has a loan of the rule's URRs, one of which is `index`.
 static int has_loan(const struct rule *r, uint32_t index)
 {
 	const struct rule_account *a = rule_account_of(r);
@@ -60,7 +60,7 @@ int usage_has_loan_of(const struct rule *r)
 	uint32_t version, loan, turns = 0;
 	struct lenders of;
 
-	// The control thread asks, too: whom a loan is of is more than one word.
+	// The control thread reads it, too, and `of` is more than one word.
 	do {
 		if (++turns % RULE_TURNS == 0)
 			sched_yield(); // the worker may wait for this CPU
@@ -72,7 +72,7 @@ int usage_has_loan_of(const struct rule *r)
 	return loan == 0 || !is_lender(&of, 0) || have_equal(&of, &l);
 }
 
-// What the fast path took so far leaves the loan for the account.
+// Moves the fast path's use from the loan to the account.
 static void settle(struct rule_account *a, struct rule_state *s)
 {
 	struct rule_counts used = {.packets = s->taken, .bytes = a->loan - s->credit};
@@ -100,7 +100,7 @@ static void settle(struct rule_account *a, struct rule_state *s)
 	__atomic_store_n(&a->version, a->version + 1, __ATOMIC_RELEASE);
 }
 
-// What is lent becomes `bytes`. A loan that there is already, which is settled, is of the same lenders.
+// Sets the loan to `bytes`. An existing loan is settled and has the same lenders.
 static void lend(struct rule_account *a, struct rule_state *s, struct lenders of, int uplink, uint32_t bytes)
 {
 	uint64_t more = (uint64_t)bytes - a->loan;
@@ -159,7 +159,7 @@ static uint64_t room_of(const struct usage_state *u, const struct usage_limits *
 	return RTE_MIN(of_all, of_way);
 }
 
-// What the URR can lend for a packet of `length` bytes. 0: the packet reaches a mark, or is asked for.
+// What the URR can lend for a packet of `length` bytes. 0: the packet reaches a mark, or is awaited.
 static uint32_t offer_of(uint32_t index, uint32_t length, int uplink)
 {
 	const struct usage_state *u = &usage_pools.state[index];
@@ -176,7 +176,7 @@ static uint32_t offer_of(uint32_t index, uint32_t length, int uplink)
 	return (uint32_t)RTE_MAX(RTE_MIN((room - 1 - l->lent) / LOAN_PART, LOAN_MAX), length);
 }
 
-// A loan is as large as what the poorest lender offers.
+// The lowest offer determines the loan.
 static int borrow_of(struct rule_account *a, struct rule_state *s, struct lenders of, uint32_t length, int uplink)
 {
 	uint32_t version[API_PDR_URRS], bytes = UINT32_MAX;
@@ -198,7 +198,8 @@ static int borrow_of(struct rule_account *a, struct rule_state *s, struct lender
 	for (uint8_t i = 0; is_lender(&of, i); i++)
 		__atomic_store_n(&usage_pools.state[of.urr[i]].mark[API_TOTAL], 0, __ATOMIC_RELAXED);
 	lend(a, s, of, uplink, bytes);
-	// The control thread changes limits, then the version, then asks who has a loan: one of us sees the other.
+	// The control thread changes limits, then the version, then reads loans: one of the two threads sees the
+	// other's write.
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (uint8_t i = 0; is_lender(&of, i); i++)
 		current &= __atomic_load_n(&usage_table.limits[of.urr[i]].version, __ATOMIC_RELAXED) == version[i];
@@ -350,7 +351,7 @@ static void give_back(struct urr *u, const struct rule_counts *used, int down, u
 	u->base.bytes[down] += used->bytes;
 	u->last = RTE_MAX(u->last, used->packets != 0 ? last : 0);
 	urr_arm(u);
-	// What the worker counted meanwhile may be past a limit that is lower now: it tells nobody of that.
+	// The worker's meanwhile counts may exceed a lower new limit, which it does not report.
 	timers_set(&usage_table.timers, &u->timer, control_now_ns());
 }
 

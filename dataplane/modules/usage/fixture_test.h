@@ -11,7 +11,7 @@
 #define MAX_REPORTS 4096
 #define SECONDS(s) ((uint64_t)(s)*1000000u)
 
-// Reports as they come, by event or in the reply of a commit.
+// Reports in order, by event or in a commit's reply.
 static struct {
 	struct reply_sink sink; // first
 	struct api_usage row[MAX_REPORTS];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a URR is due, and its reports (TS 29.244 §5.2.2.3).
+// Due work of a URR, and its reports (TS 29.244 §5.2.2.3).
 //
-// A report says what was measured since the last one and begins the measurement anew: thresholds count from there on,
-// quotas go on. When the event queue is full the counts stay, and the triggers wait in `pending`.
+// A report has the measurement since the last one and starts it again: thresholds count from there, quotas go on. When
+// the event queue is full the counts stay, and the triggers wait in `pending`.
 #include "core/control.h"
 #include "core/event.h"
 #include "rule/engine.h"
@@ -47,8 +47,8 @@ static uint32_t holding_time(struct urr *u, uint64_t now_ns)
 	return run_out(u, USAGE_HELD_TOO_LONG, if_wanted(u, API_URR_QUHTI, API_USAGE_QUHTI));
 }
 
-// TS 29.244 §5.2.2.2, Quota Validity Time: a report when it is over, and what is left of a quota is not good any more:
-// packets are dropped or follow the quota FAR. Where there is no quota the report is all.
+// TS 29.244 §5.2.2.2, Quota Validity Time: at its end the URR reports, and the rest of its quota expires: packets are
+// dropped or follow the quota FAR. Without a quota it only reports.
 static uint32_t validity_time(struct urr *u, uint64_t now_ns)
 {
 	if (u->c->validity_time == 0 || u->validity_reported || now_ns < u->granted + u->c->validity_time * SECOND)
@@ -67,7 +67,7 @@ static uint32_t quotas(struct urr *u, const struct usage_totals *t, uint64_t now
 		due |= run_out(u, USAGE_OUT_OF_VOLUME, if_wanted(u, API_URR_VOLQU, API_USAGE_VOLQU));
 	if (t->active_ns >= u->time_quota)
 		due |= run_out(u, USAGE_OUT_OF_TIME, if_wanted(u, API_URR_TIMQU, API_USAGE_TIMQU));
-	// The event that uses the quota up runs to its end: the next one is stopped.
+	// The event that uses up the quota runs to its end; the next is stopped.
 	if (t->events >= u->event_quota && !u->flowing)
 		due |= run_out(u, USAGE_OUT_OF_EVENTS, if_wanted(u, API_URR_EVEQU, API_USAGE_EVEQU));
 	return due | validity_time(u, now_ns);
@@ -107,7 +107,7 @@ static uint32_t clocks(struct urr *u, uint64_t now_ns)
 	return due;
 }
 
-// The packet that was asked for came: time runs, traffic has started.
+// The awaited packet came: time runs, traffic has started.
 static uint32_t started(struct urr *u, uint64_t now_ns)
 {
 	const struct usage_limits *l = &usage_table.limits[u->state];
@@ -145,9 +145,9 @@ static uint64_t whole_seconds(uint64_t to_ns, uint64_t from_ns)
 	return to_ns / SECOND - from_ns / SECOND; // so that the durations of all reports add up
 }
 
-// TS 29.244 table 7.5.8.3-1: the report at the monitoring time has what was before it, the next one what was after it.
-// UBE and UAE are not said: a URR measures on one side of QoS enforcement only, which the CP function chose (MBQE), and
-// free5GC's codec refuses a message with this IE.
+// TS 29.244 table 7.5.8.3-1: the report at the monitoring time has the usage before it, the next report the usage after
+// it. UBE and UAE are not set. A URR measures on one side of QoS enforcement only, chosen by the CP function (MBQE),
+// and free5GC's codec refuses a message with this IE.
 static uint32_t information(const struct urr *u, uint32_t triggers)
 {
 	return triggers & API_USAGE_MONIT ? API_USAGE_BEFORE : u->since_monitoring ? API_USAGE_AFTER : 0;
@@ -196,14 +196,14 @@ static void begin_anew(struct urr *u, const struct usage_totals *t, uint32_t tri
 	const struct api_urr *c = u->c;
 
 	u->sequence++;
-	if (!(triggers & API_USAGE_DROTH)) { // dropped traffic is no usage: what other reports say does not forgive it
+	if (!(triggers & API_USAGE_DROTH)) { // dropped traffic is no usage: other reports do not reset it
 		reported.dropped[0] = u->reported.dropped[0];
 		reported.dropped[1] = u->reported.dropped[1];
 	}
 	u->reported = reported;
 	u->start_ns = end_ns;
 	u->since_monitoring = (triggers & API_USAGE_MONIT) != 0;
-	// Without subsequent thresholds, what is left of the thresholds goes on after the monitoring time.
+	// Without subsequent thresholds, the rest of the thresholds continues after the monitoring time.
 	int goes_on = (triggers & ~API_USAGE_LIUSA) == API_USAGE_MONIT && c->subsequent_time_threshold == 0 &&
 		      (c->subsequent_volume_threshold[0] | c->subsequent_volume_threshold[1] |
 			      c->subsequent_volume_threshold[2]) == 0;
@@ -235,7 +235,7 @@ static int is_linked(const struct urr *u, uint32_t to)
 	return (u->c->triggers & API_URR_LIUSA) && to != 0 && (u->c->linked[0] == to || u->c->linked[1] == to);
 }
 
-// TS 29.244 §5.2.2.4: a URR reports whenever one that it is linked to does. One step: a linked report links no further.
+// TS 29.244 §5.2.2.4: a URR reports when a URR that it is linked to does. One step: a linked report triggers no other.
 static void tell_linked(const struct urr *to, uint64_t now_ns)
 {
 	for (uint16_t i = 0; i < to->set->count; i++) {

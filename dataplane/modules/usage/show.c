@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of `show urr`: what was counted since the last report, and what is left of the quotas.
+// Rows of `show urr`: counts since the last report, and the rest of the quotas.
 #include "core/control.h"
 #include "usage/urr.h"
 #include <string.h>

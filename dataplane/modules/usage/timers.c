@@ -34,7 +34,7 @@ static void down(struct timers *t, uint32_t at, struct timer_entry e)
 	put(t, at, e);
 }
 
-// Where an element stands that is earlier or later than what stood at `at`.
+// Place of an element that is earlier or later than the one at `at`.
 static void settle(struct timers *t, uint32_t at, struct timer_entry e)
 {
 	if (at > 0 && t->entry[(at - 1) / 2].due_ns > e.due_ns)

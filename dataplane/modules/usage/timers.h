@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timers of one thread: a binary heap, earliest first. A million that sleep cost nothing; setting one costs its depth.
+// Timers of one thread: a binary heap, earliest first. A million waiting ones cost nothing; setting one costs its
+// depth.
 #ifndef USAGE_TIMERS_H
 #define USAGE_TIMERS_H
 
@@ -18,9 +19,9 @@ struct timers {
 	uint32_t count, room;
 };
 
-// Room for one more timer, asked for where a failure can be told; timers_set cannot fail then. Returns 0, or -1.
+// Makes room for one more timer, where failure can be reported; timers_set then cannot fail. Returns 0, or -1.
 int timers_reserve(struct timers *t, uint32_t timers);
-void timers_set(struct timers *t, struct timer *timer, uint64_t due_ns); // also moves one that is set
+void timers_set(struct timers *t, struct timer *timer, uint64_t due_ns); // also moves an active one
 void timers_clear(struct timers *t, struct timer *timer);
 struct timer *timers_due(struct timers *t, uint64_t now_ns); // takes the earliest that is due out, or NULL
 

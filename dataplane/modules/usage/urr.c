@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One URR: its totals, the limits that its worker sees, and the times at which it must be looked at.
+// One URR: its totals, its worker's limits, and the times of its checks.
 #include "usage/urr.h"
 #include "core/control.h"
 #include "core/event.h"
@@ -94,7 +94,7 @@ static uint8_t out_at_once(const struct api_urr *c)
 			 ((c->flags & API_URR_HAS_EVENT_QUOTA) && c->event_quota == 0 ? USAGE_OUT_OF_EVENTS : 0));
 }
 
-// Which quotas begin anew when a URR changes (USAGE_OUT_OF_*).
+// Which quotas start again when a URR changes (USAGE_OUT_OF_*).
 static uint8_t regranted(const struct api_urr *have, const struct api_urr *want)
 {
 	uint8_t anew = 0;
@@ -179,7 +179,7 @@ void urr_thresholds(struct urr *u, const struct usage_totals *t)
 	event_threshold(u, t);
 }
 
-// A limit of totals as the worker counts, who began at 0 when the state was taken.
+// A limit of totals in the worker's counts, which began at 0 when the state was taken.
 static uint64_t of_state(uint64_t limit, uint64_t before)
 {
 	if (limit == USAGE_NO_LIMIT)
@@ -294,7 +294,7 @@ void urr_schedule(struct urr *u, const struct usage_totals *t, uint64_t now_ns)
 
 // ---- configuration --------------------------------------------------------------------------------------------------
 
-// A monitoring time in the past has nothing before it to report: what comes after it is in force.
+// A monitoring time in the past has no usage before it: the values after it apply.
 static void set_monitoring(struct urr *u)
 {
 	u->monitored = u->c->monitoring_time != 0 && u->c->monitoring_time <= event_realtime_ns() / SECOND;

@@ -11,9 +11,9 @@
 #define USAGE_STOP_S                                                                                                   \
 	60 // without a packet for so long, traffic has stopped, where the URR has no inactivity detection time
 #define USAGE_QUIET_NS                                                                                                 \
-	100000000ull // between two reports of one URR that packets provoke: no storm, whatever the threshold
+	100000000ull // between two reports of a URR that packets trigger, so that no threshold causes a storm
 
-// raised: what a worker saw. Hints: the control thread compares its own figures.
+// raised: a worker's observations. Hints: the control thread compares its own figures.
 #define USAGE_RAISED_LIMIT 1u // a threshold or quota is reached
 #define USAGE_RAISED_FIRST 2u // the packet that was asked for came
 #define USAGE_RAISED_DROPPED 4u
@@ -127,8 +127,7 @@ extern struct usage_table usage_table;
 void usage_marks(const struct usage_state *u, const struct usage_limits *l, uint64_t to[3]);
 // Writes them. `version`: of the limits, read before anything that they were computed from.
 void usage_set_marks(uint32_t index, uint32_t version);
-// credit.c, control thread: what was counted in a state, with what is on loan, and usage_state.last; those with loans
-// look at the limits again.
+// credit.c, control thread: a state's counts, including loans, and usage_state.last; borrowers check the limits again.
 struct usage_totals usage_counted(uint32_t state, uint64_t *last);
 void usage_look_again(uint32_t state);
 // urr.c: counts, limits, times
@@ -141,12 +140,12 @@ void urr_arm(struct urr *u); // writes the limits that its worker sees
 void urr_ask(struct urr *u); // the next packet is to be noticed
 void urr_schedule(struct urr *u, const struct usage_totals *t, uint64_t now_ns);
 void urr_run(struct urr *u, int running, uint64_t at_ns);
-void urr_thresholds(struct urr *u, const struct usage_totals *t); // anew from here on
-void urr_begin(struct urr *u, uint64_t now_ns); // one that has just got its configuration and state
-// Takes over one use of `want`, and ends that of what was in force.
+void urr_thresholds(struct urr *u, const struct usage_totals *t); // start again from here
+void urr_begin(struct urr *u, uint64_t now_ns); // after it got its configuration and state
+// Takes over one reference to `want`, and drops that to the old configuration.
 void urr_change(struct urr *u, const struct api_urr *want, uint64_t now_ns);
 
-// config.c: one copy of all URRs that are configured alike; equal ones have one address.
+// config.c: one copy for all equally configured URRs, with one address.
 const struct api_urr *urr_config_take(const struct api_urr *want); // NULL: no memory
 void urr_config_give(const struct api_urr *config); // may be NULL
 

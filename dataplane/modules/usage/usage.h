@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Usage reporting rules (URR, TS 29.244 §5.2.2): counts that workers make, and what the session module calls for a
-// session.
+// Usage reporting rules (URR, TS 29.244 §5.2.2): the workers' counts, and the session module's interface.
 //
-// Hot: one line of 64 bytes for each URR. A mark is a count at which the worker looks at the cold part (usage_limits):
-// there are the thresholds and quotas, and what the control thread wants to be told. So a packet below all marks costs
-// an addition.
-//   written by: the owner worker (counts, marks, last), the control thread (limits; marks to 0: "look again")
-//   safe because: usage_limits.version rises with each change; a worker that moved a mark looks at it again afterwards
+// Hot: one line of 64 bytes per URR. A mark is a count at which the worker looks at the cold part (usage_limits):
+// thresholds, quotas, notices for the control thread. Below all marks a packet costs an addition.
+//   Written by: the owner worker (counts, marks, last); the control thread (limits; marks to 0: "look again").
+//   Safe because: usage_limits.version rises with each change; a worker that moved a mark checks it again afterwards
 #ifndef USAGE_USAGE_H
 #define USAGE_USAGE_H
 
@@ -70,7 +68,7 @@ static __rte_always_inline int usage_count(struct worker *w, uint32_t index, uin
 // More credit for the rule's state, at least `length` bytes. 0: the full nodes decide about the packet. Owner worker,
 // within a walk; the rule's entry leads to it.
 int usage_borrow(const struct rule *r, uint32_t length, int uplink);
-// 1 when what the rule's state has on loan is of the rule's own URRs: else it gets no entry.
+// 1 when the state's loan is of the rule's own URRs: else it gets no entry.
 int usage_has_loan_of(const struct rule *r);
 // A packet in the full nodes that nothing drops: 1 when the rule's state has credit for it, of the rule's own URRs.
 // Then none of them has a mark at it, nor a quota that is used up, and usage_pay() counts it for all, before QoS or
@@ -84,11 +82,10 @@ static inline int usage_is_lent(uint32_t index)
 }
 // Owner worker: nothing of the URR is on loan behind this, and all is counted.
 void usage_recall(uint32_t index);
-// Control thread, after the grace period of a rule: the state's loan goes back to its URR. No rule in force has the
-// loan.
+// Control thread, after the grace period of a rule: returns the state's loan to its URR. No rule in force has the loan.
 void usage_return(const struct rule *r);
 
-// What the policer nodes will read of a rule: session nodes call it where they have found the rule.
+// Prefetches the policer nodes' lines; called by session nodes once the rule is found.
 static inline void usage_prefetch(const struct rule *r)
 {
 	rte_prefetch0(&session_pools.state[r->state]);
@@ -102,29 +99,29 @@ static inline void usage_prefetch(const struct rule *r)
 int usage_blocked(uint32_t index); // 1: a quota is used up
 void usage_add(struct worker *w, uint32_t index, uint32_t length, int uplink); // counts, whatever the quotas
 int usage_measures_before_qos(uint32_t index);
-// The same for all URRs of a rule. One quota used up stops the packet for all of them, and none counts it.
+// The same for all URRs of a rule. One used-up quota stops the packet for all, and none counts it.
 int usage_rule_blocked(const struct rule *r);
 // `before_qos`: those with MBQE, or the others.
 void usage_rule_add(struct worker *w, const struct rule *r, uint32_t length, int uplink, int before_qos);
 const struct reason *usage_quota_reason(void); // why a packet is dropped that a quota stops
 
-// Session nodes call it for a packet that a closed gate drops: URRs that measure before QoS enforcement (MBQE) count it
-// all the same. (What policers drop, the policer nodes count so.)
+// Session nodes call it for a packet dropped by a closed gate: URRs that measure before QoS enforcement (MBQE) count
+// it. (The policer nodes do so for policers' drops.)
 void usage_before_qos(struct worker *w, const struct rule *r, uint32_t length);
-// What the rule's gate, FAR, meters or buffer drop: counted for `show`, and downlink traffic for the threshold of
-// DROTH. A worker; another one than the owner, as a buffer's that the session has left, counts for the threshold alone.
+// Packets dropped by the rule's gate, FAR, meters or buffer: counted for `show`, and downlink ones for DROTH's
+// threshold. A worker; if not the owner (a buffer that the session left), it counts for the threshold alone.
 void usage_dropped(const struct rule *r, uint32_t packets, uint64_t bytes);
 
-// ---- sessions (control thread) --------------------------------------------------------------------------------------
-// A set is the URRs of one version of a session. stage: usage_stage, and the indices for the rules by usage_index;
-// commit: usage_commit; release, after the grace period: usage_release; discard: usage_discard. A URR (by its id) lives
-// on from the old set to the new one; one that is not in the new set makes its final report at usage_release (TERMR).
+// ---- sessions (control thread)  -------------------------------------------------------------------------------------
+// A set is the URRs of one version of a session. Stage: usage_stage, and the rules' indices by usage_index; commit:
+// usage_commit. Release, after the grace period: usage_release; discard: usage_discard. A URR (by its id) moves from
+// the old set to the new one; if it is not there, it makes its final report at usage_release (TERMR).
 struct usage_set;
 
 struct usage_session {
 	const char *name; // key of the session object
 	uint64_t seid;
-	uint32_t index; // of the session; says whose activity to ask for (usage_activity_register)
+	uint32_t index; // of the session; for usage_activity_register
 	uint32_t inactivity; // api_session.inactivity
 	uint8_t worker;
 };
@@ -141,24 +138,25 @@ int usage_is_before_qos(const struct usage_set *set, uint32_t urr);
 int usage_rule_out(const struct rule *r);
 // 1: of IPv6 alone. It is rule_match.urr6 of its rules, and among no others.
 int usage_is_of_ip6(const struct usage_set *set, uint32_t urr);
-// What the rule's state counted of IPv6 is from now on not of URR `from` (its index, or RULE_NONE) through a rule in
-// force, but of `to`, which begins with nothing. Control thread.
+// The IPv6 counts of the rule's state move: no longer URR `from` (its index, or RULE_NONE) counts them through a rule
+// in force, but URR `to`, which begins with nothing. Control thread.
 void usage_counts6_move(uint32_t from, uint32_t to, const struct rule *r);
 void usage_discard(struct usage_set *staged);
-// Either may be NULL: no URRs, or the session goes. Before its rules are published.
+// Either may be NULL: no URRs, or the session is deleted. Before its rules are published.
 void usage_commit(struct usage_set *set, struct usage_set *old);
 // After the grace period: final and queried reports (event_commit_usage). Frees old.
 void usage_release(struct usage_set *set, struct usage_set *old);
 
-// Quota FAR (api_urr.quota_far). 1 while the quota of the URR is used up and it has one: its PDRs follow the quota FAR
-// then, and their rules leave this URR out. (Without one the rule keeps it, and the policer node drops.) The handler is
-// told when that begins and ends (not from within the calls above: those change the session anyway), so that the
-// session module makes the session's rules again. Packets until then are dropped.
+// Quota FAR (api_urr.quota_far). 1 while the URR's quota is used up and it has a quota FAR: its PDRs then follow that
+// FAR, and their rules leave this URR out. Without a quota FAR the rule keeps the URR, and the policer node drops.
+//
+// The handler is called when that begins and ends, so that the session module renews the session's rules. It is not
+// called within the calls above, which change the session anyway. Packets until then are dropped.
 int usage_exhausted(const struct usage_set *set, uint32_t urr);
 void usage_quota_register(void (*fn)(const char *session));
 
-// 1 when a URR (index) may be counted by a device, and be told now and then: nothing happens at a packet, or at a time
-// that packets decide.
+// 1 when a device may count for a URR (index) and report now and then: neither packets nor their times trigger an
+// action.
 int usage_may_count_elsewhere(uint32_t index);
 void usage_count_elsewhere(uint32_t index, uint64_t packets, uint64_t bytes, int uplink);
 // fn: packets forwarded for a session so far, a number that only rises while the session stays on its worker. Needed

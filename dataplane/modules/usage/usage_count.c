@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What workers do when a count reaches a mark, and for URRs that few packets have.
+// The workers' part at marks, and for rare URRs.
 #include "core/control.h"
 #include "core/event.h"
 #include "core/node.h"
@@ -11,7 +11,7 @@ DROP_REASON(drop_quota, "usage-quota",
 struct usage_pools usage_pools;
 struct usage_table usage_table;
 
-// Only one piece of news about a URR is under way for each bit.
+// Each bit of a URR has at most one notice in flight.
 static void raise_news(struct worker *w, uint32_t index, uint32_t bits, int tell)
 {
 	struct usage_limits *l = &usage_table.limits[index];
@@ -28,7 +28,7 @@ static void volumes(const struct usage_state *u, uint64_t to[3])
 	to[API_TOTAL] = u->bytes[0] + u->bytes[1];
 }
 
-// A quota of one direction that is used up stops both, as it stops the URR.
+// A used-up quota of one direction stops both, as it stops the URR.
 static int used_up(const struct usage_limits *l, const uint64_t have[3])
 {
 	return have[API_TOTAL] >= l->quota[API_TOTAL] || have[API_UPLINK] >= l->quota[API_UPLINK] ||
@@ -70,8 +70,8 @@ void usage_set_marks(uint32_t index, uint32_t version)
 	usage_marks(u, &usage_table.limits[index], mark);
 	for (int i = 0; i < 3; i++)
 		__atomic_store_n(&u->mark[i], mark[i], __ATOMIC_RELAXED);
-	// The control thread changes limits, then the version, then the mark to 0: whichever of us writes the mark
-	// last, a mark of old limits does not stay.
+	// The control thread changes limits, then the version, then the mark to 0: whichever thread writes the mark
+	// last, no old limits' mark stays.
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&usage_table.limits[index].version, __ATOMIC_RELAXED) != version)
 		__atomic_store_n(&u->mark[API_TOTAL], 0, __ATOMIC_RELAXED);
@@ -107,8 +107,8 @@ void usage_add(struct worker *w, uint32_t index, uint32_t length, int uplink)
 
 int usage_slow(struct worker *w, uint32_t index, uint32_t length, int uplink)
 {
-	// TS 29.244 §5.2.2.2: traffic stops when the quota is used up. The packet that reaches it still passes and is
-	// counted, so the usage reported may exceed the quota by less than one packet.
+	// TS 29.244 §5.2.2.2: traffic stops when the quota is used up. The packet that reaches it passes and counts, so
+	// reported usage may exceed the quota by less than a packet.
 	if (usage_blocked(index))
 		return 0;
 	usage_add(w, index, length, uplink);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets of URRs as sessions come, change and go; the timer visit; what workers tell.
+// Sets of URRs as sessions come, change and go; the timer visit; workers' notices.
 #include "core/control.h"
 #include "core/event.h"
 #include "core/lazy.h"
@@ -143,7 +143,7 @@ int usage_stage(struct usage_set **to, const struct usage_set *old, const struct
 		set->count = i + 1;
 		error = stage_entry(set, &set->entry[i], old);
 	}
-	// What is staged may all be new, so this many timers more; those of a transaction add up in `live`.
+	// All staged URRs may be new: so many timers more; those of a transaction add up in `live`.
 	usage_table.live += set->count + 1u;
 	if (error == 0 && timers_reserve(&usage_table.timers, usage_table.live) != 0)
 		error = object_error(ENOMEM, "no memory for the timers of session %s", session->name);
@@ -321,7 +321,7 @@ static void end(struct urr *u, struct usage_set *successor, uint64_t now)
 	free(u);
 }
 
-// What the earlier owner counted is final now; the limits of the new one take it into account to the byte.
+// The former owner's counts are final now; the new owner's limits account for them to the byte.
 static void settle(struct urr *u, uint64_t now)
 {
 	uint32_t old = u->old_state;
@@ -334,7 +334,7 @@ static void settle(struct urr *u, uint64_t now)
 		u->base.packets[d] += usage_pools.state[old].packets[d];
 		u->base.dropped[d] += was->dropped[d];
 	}
-	// What it raised is not lost either: its news will not find the URR any more.
+	// Its raised bits are not lost either, though its notice will not find the URR any more.
 	if ((was->raised & USAGE_RAISED_FIRST) && !(is->raised & USAGE_RAISED_FIRST))
 		is->first = was->first;
 	__atomic_fetch_or(&is->raised, was->raised, __ATOMIC_ACQ_REL);
@@ -408,7 +408,7 @@ static void news_lost(void)
 	usage_table.sweep_left = usage_pools.states;
 }
 
-// All URRs whose news may have been lost, a part at each visit.
+// Visits URRs whose notices may have been lost, a part each time.
 static void sweep(uint64_t now)
 {
 	uint32_t n = RTE_MIN(usage_table.sweep_left, SWEEP_PER_VISIT);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random traffic, changes of sessions, of their workers and of their URRs, against a slow model that only adds up:
-// which packets pass, and that the reports of each URR add up to its bytes and packets, none twice and none missing.
+// Random traffic and changes of sessions, workers and URRs, against a slow model that only adds up. Checks which
+// packets pass. The reports of each URR add up to its bytes and packets, none twice and none missing.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -130,8 +130,7 @@ static void change(uint32_t home)
 	struct api_urr had = m->c;
 	int was = m->there;
 
-	// What waits for the subscriber first: it must not come behind the reports of this commit, which has a way of
-	// its own.
+	// Reads waiting reports first: they must not follow this commit's, which take another way.
 	reports.deaf = 0;
 	settle();
 	check_reports();
@@ -189,7 +188,7 @@ static void random_traffic(void **state)
 			pass(rnd(100000));
 		else
 			packet(1 + rnd(HOMES));
-		// At times nobody reads, and the queue fills.
+		// At times the events are not read, and the queue fills.
 		if (rnd(100) == 0)
 			reports.deaf ^= 1;
 		check_reports();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker counts as fast as it can while the control thread grants quotas and takes reports: each grant lets exactly
-// its packets through, no mark of old limits stays, and the reports add up.
+// A worker counts at full speed while the control thread grants quotas and takes reports. Each grant passes exactly its
+// packets, no mark of old limits stays, and the reports add up.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static struct {
 	uint32_t index;
 	int stop;
 	uint64_t passed; // packets
-	// The last ticket of the control thread, and the one seen before the last packet that was stopped
+	// The control thread's last ticket, and the one seen before the last stopped packet
 	uint64_t ticket, blocked;
 } load;
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Usage reports in the whole graph: each trigger, quotas, changes and removal, and what must not make a storm of
-// reports.
+// Usage reports in the whole graph: each trigger, quotas, changes and removal, and no storm of reports.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -92,7 +91,7 @@ static void volume_threshold(void **state)
 	no_report();
 	send_one(HOME, 1, 40);
 	r = only_report();
-	assert_int_equal(r->bytes[API_TOTAL], 1039); // measured anew
+	assert_int_equal(r->bytes[API_TOTAL], 1039); // a new measurement
 	assert_int_equal(r->sequence, 1);
 	// One direction.
 	u.volume_threshold[API_TOTAL] = 0;
@@ -116,7 +115,7 @@ static void volume_quota(void **state)
 	use(&u);
 	// All in one walk's time, before the control thread learns of anything.
 	assert_int_equal(send_one(HOME, 1, 999), 1);
-	assert_int_equal(send_one(HOME, 0, 100), 1); // the one that uses it up
+	assert_int_equal(send_one(HOME, 0, 100), 1); // the packet that uses it up
 	assert_int_equal(send_one(HOME, 0, 28 + 1), 0);
 	assert_int_equal(send_one(HOME, 1, 28 + 1), 0);
 	assert_int_equal(kit_reason("usage-quota") - dropped, 2);
@@ -170,7 +169,7 @@ static void threshold_and_quota_together(void **state)
 	const struct api_usage *r = only_report();
 	assert_int_equal(r->triggers, API_USAGE_VOLQU);
 	assert_int_equal(r->bytes[API_TOTAL], 299);
-	// Both passed before anybody looked: one report of both, and the worker had stopped by itself.
+	// Both passed before the control thread looked: one report of both; the worker had stopped by itself.
 	u.grant++;
 	use(&u);
 	pass(SECONDS(1));
@@ -254,7 +253,7 @@ static void holding_and_validity_time(void **state)
 	no_report();
 	pass(SECONDS(6));
 	assert_int_equal(only_report()->triggers, API_USAGE_QUVTI);
-	assert_int_equal(send_one(HOME, 1, 100), 0); // what is left of the quota is not good any more
+	assert_int_equal(send_one(HOME, 1, 100), 0); // the rest of the quota has expired
 	pass(SECONDS(200));
 	no_report();
 	u.grant++;
@@ -269,8 +268,7 @@ static void holding_and_validity_time(void **state)
 	no_report();
 }
 
-// Without a quota there is nothing to take back: the report comes all the same, once for each time that the CP function
-// gives it.
+// Without a quota nothing expires: the report still comes, once for each time that the CP function gives it.
 static void validity_time_without_quota(void **state)
 {
 	struct api_urr u = urr(API_URR_QUVTI);
@@ -385,7 +383,7 @@ static void monitoring_time(void **state)
 	assert_int_equal(only_report()->information, 0); // neither the end nor the beginning is the monitoring time
 	pass(SECONDS(100));
 	no_report();
-	// Without subsequent thresholds the rest of the first goes on.
+	// Without subsequent thresholds the rest of the first continues.
 	u.subsequent_volume_threshold[API_TOTAL] = 0;
 	u.monitoring_time = event_realtime_ns() / 1000000000u + 20;
 	use(&u);
@@ -479,7 +477,7 @@ static void change_of_worker(void **state)
 	assert_int_equal(reports.row[1].sequence, 1);
 }
 
-// Nobody takes the reports: the counts wait, and come in one report when there is room again.
+// Reports are not read: the counts wait, and come in one report when there is room again.
 static void queue_full(void **state)
 {
 	struct api_urr u = urr(API_URR_VOLTH);
@@ -503,7 +501,7 @@ static void queue_full(void **state)
 	assert_int_equal(r->sequence, 0);
 }
 
-// A worker whose ring is full cannot tell; the URR is found all the same.
+// A worker's ring is full, so its notice is lost; the URR is found all the same.
 static void news_lost(void **state)
 {
 	struct api_urr u = urr(API_URR_VOLTH);
@@ -557,7 +555,7 @@ static void before_qos(void **state)
 	assert_int_equal(reports.row[1].bytes[API_TOTAL], 900);
 }
 
-// Several URRs: one quota used up stops the packet for all, and no other counts it.
+// Several URRs: one used-up quota stops the packet for all, and no other counts it.
 static void several(void **state)
 {
 	struct api_urr u[4] = {urr(0), urr(0), urr(API_URR_VOLQU), urr(0)};
