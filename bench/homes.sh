@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Subscribers who sign in: bench/homes.sh [HOMES [RATE]] (default 20,000 homes, 4,000 a second; root; two CPUs). How
-# many a second come in by PPPoE with CHAP of local users, by DHCPv4, by DHCPv4 and DHCPv6 with a delegated prefix,
-# where everybody is let in (8,000 at most); all at once after a power cut; what memory each takes in both processes;
-# and CPU of the control plane at rest, with an LCP echo of each home in 10 s. Control plane, data plane and load
-# share the CPUs. BUILD names another build.
+# Subscribers who sign in: bench/homes.sh [HOMES [RATE]] (default 20,000 homes, 4,000 a second; root; two CPUs). Sign-ins
+# a second by PPPoE with CHAP of local users, by DHCPv4, by DHCPv4 and DHCPv6 with a delegated prefix (accept: 8,000 at
+# most). Then all at once after a power cut, and memory of each home in both processes. CPU of the control plane at
+# rest, with an LCP echo of each home in 10 s. Control plane, data plane and load share the CPUs. BUILD names another build.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../test/lib/net.sh"
 # shellcheck source=test/lib/homes.sh
@@ -38,7 +37,7 @@ load() {
 
 load PPPoE --subscribers "$few"
 
-# Memory: of the second half of the homes, so that what comes with the first one is not counted.
+# Memory of the second half of the homes: fixed costs are not counted.
 # usage: memory HOMES: control plane's and data plane's bytes with so many on line
 memory() {
 	local pid spent

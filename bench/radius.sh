@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What FreeRADIUS can do, and what of it reaches homes: bench/radius.sh [HOMES [RATE...]] (default 3,000 homes; 2,500
 # and 3,000 dials a second; root; two CPUs). By turns, three times: radclient asks FreeRADIUS for each home once, by
-# CHAP, as fast as it is answered; then the homes sign in by PPPoE and CHAP through the gateway, the best rate counts.
+# CHAP, as fast as it is answered. Then the homes sign in by PPPoE and CHAP through the gateway; the best rate counts.
 # FreeRADIUS (one thread) has one CPU; the other is radclient's, or that of control plane, data plane and homes. No
 # accounting on either side. radclient's CPU is full before FreeRADIUS', so its limit is what its CPU time allows.
 # Prints CPU time a home of each process (with the gateway: of its sign-in and its end). BUILD names another build.

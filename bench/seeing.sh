@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What looking costs: ticks a packet of a worker at full load without lookers, with a page's stream and a scrape each
-# second, and with one subscriber traced, by its name and by a filter, in turn, and the control plane's share of a CPU.
-# Two CPUs: the worker has the second, all else the first. Huge pages, as root; four minutes.
+# Cost of observation, in ticks a packet of a worker at full load and in the control plane's share of a CPU. In turn:
+# without observers; with a page's stream and a scrape each second; with one subscriber traced, by its name and by a
+# filter. Two CPUs: the worker has the second, all else the first. Huge pages, as root; four minutes.
 # usage: bench/seeing.sh [SUBSCRIBERS [ROUNDS]]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

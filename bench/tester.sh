@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What the tester itself costs over memif: bench/tester.sh [OUT] [REPETITIONS]. dpdk-testpmd is on the other side, on
-# the last CPU: in io mode for sending + receiving + checking, in rxonly mode for sending alone. One thread of the
-# tester, on the first CPU, as fast as the link takes packets. Ticks per packet, median of the repetitions; for a
-# machine that does nothing else.
+# Cost of the tester itself over memif: bench/tester.sh [OUT] [REPETITIONS]. The other side is
+# dpdk-testpmd on the last CPU: in io mode for sending, receiving and checking, in rxonly mode for sending alone. The tester has one
+# thread on the first CPU and sends as fast as the link takes packets. Ticks per packet, median of the repetitions.
+# For a machine that does nothing else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-$(mktemp -d)}

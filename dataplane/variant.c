@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// isthmus-dp of a build with variants (meson: variants): becomes the one that was compiled for this processor,
+// isthmus-dp of a build with variants (meson: variants): executes the program for this processor,
 // isthmus-dp-LEVEL beside it or in ../lib/isthmus. ISTHMUS_DP_CPU=LEVEL in the environment chooses another.
 #include <errno.h>
 #include <libgen.h>

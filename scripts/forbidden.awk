@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Finds calls of the functions in `words` (joined by |) in C files, outside comments and strings. Fails when there are any.
-# Allowed: rte_panic in a function after a comment, above it or in it, that says "before main()", as in the registration of
-# something twice by constructors: no packet and no message is there yet.
+# Allowed: rte_panic in a function with a comment above or in it that says "before main()". Constructors that register
+# something twice end so: no packet and no message is there yet.
 FNR == 1 { inside = early = 0 }
 {
 	if (/^}/)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs ./dev on a bare Debian: a new system of debootstrap's smallest kind, with a clone of HEAD (--worktree: of the
-# files as they are now) in /src, in mount and process namespaces that vanish with it.
+# Runs ./dev on a bare Debian: a minimal system of debootstrap, with a clone of HEAD (--worktree: of the files as they
+# are now) in /src. Its mount and process namespaces end with it.
+#
 # usage: sudo scripts/fresh-machine.sh [--suite bookworm|trixie|forky] [--worktree] [VERB [ARGUMENT...]]
 #        (default: bookworm, that is Debian 12, and the verb test)
 #

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# What failed in the events of `go test -json` (jq -rs): each failed test with its own output, then packages that failed
-# without one (they do not build, or end early), with theirs.
+# Failures in the events of `go test -json` (jq -rs): each failed test with its output, then packages that failed
+# without one: they do not build, or end early.
 
-# The first lines of a text, without those that only tell what runs.
+# The first lines of a text, without lines about what runs.
 def lines($most):
 	split("\n") | map(select(length > 0 and (test("^ *=== (RUN|PAUSE|CONT|NAME)") | not)))
 	| if length > $most then .[:$most] + ["    … \(length - $most) more lines"] else . end;

@@ -200,7 +200,7 @@ lint_pages() {
 	repo_files | scripts/pages.py
 }
 
-# What docs/development.md quotes and tells to do is so.
+# The commands and quotes of docs/development.md are valid.
 lint_guide() {
 	repo_files | scripts/guide.py
 }

@@ -31,7 +31,7 @@ func explainCommand(e *env) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&want.UE, "ue", "", "address of the UE or subscriber (default: the session's)")
 	f.StringVar(&want.Session, "session", "",
-		"session or subscriber, as show session names it (default: the one that has the address)")
+		"session or subscriber, as show session names it (default: by the address)")
 	f.StringVar(&want.To, "to", "", "the other end, ADDRESS[:PORT]")
 	f.StringVar(&want.Protocol, "protocol", "udp", "udp, tcp or icmp")
 	f.Uint16Var(&want.UEPort, "ue-port", 40000, "port of the UE")
@@ -39,7 +39,7 @@ func explainCommand(e *env) *cobra.Command {
 	f.Uint8Var(&want.DSCP, "dscp", 0, "DSCP")
 	f.BoolVar(&want.Downlink, "downlink", false, "a packet to the UE, in place of one from it")
 	f.StringVar(&want.Port, "port", "",
-		"port by which it comes (default: the session's, or the one that leads to the other end)")
+		"port by which it comes (default: the session's, or by the route to the other end)")
 	f.StringVar(&want.Interface, "interface", "",
 		"interface of the configuration by which it comes, with its VLANs and VRF, in place of a port")
 	f.StringVar(&want.TEID, "teid", "", "TEID, in place of the session's")

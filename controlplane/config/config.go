@@ -102,7 +102,7 @@ type Control struct {
 	Page         bool    `yaml:"page" doc:"Serve the live page on the addresses of api.listen."`
 	Restart      Restart `yaml:"restart" doc:"Whether the control plane starts the data plane, and starts it again when it ends."`
 	ResyncPeriod uint32  `yaml:"resync_period" default:"30" max:"86400" doc:"Seconds between comparisons of what the data plane holds with what it should; 0: only after a connection."`
-	UsagePeriod  uint32  `yaml:"usage_period" default:"5" max:"86400" doc:"Seconds between snapshots of what sessions have used: so much of their usage, about, is lost with a data plane that ends; 0: all since the last reports."`
+	UsagePeriod  uint32  `yaml:"usage_period" default:"5" max:"86400" doc:"Seconds between snapshots of usage; at most about so much is lost with a data plane that ends. 0: all since the last reports."`
 }
 
 type Restart struct {
@@ -140,7 +140,7 @@ type SignIn struct {
 // Bond is link aggregation: IEEE 802.1AX with LACP, without it, or one link and its reserves.
 type Bond struct {
 	At      `yaml:""`
-	Mode    string   `yaml:"mode" enum:"static|lacp|active-standby" doc:"static: all links by a hash of addresses and ports, at both ends; lacp: those that the far end agrees to (IEEE 802.1AX); active-standby: one link."`
+	Mode    string   `yaml:"mode" enum:"static|lacp|active-standby" doc:"static: all links, by a hash of addresses and ports; lacp: links that the far end agrees to (IEEE 802.1AX); active-standby: one link."`
 	Members []Member `yaml:"members" maxlen:"8" doc:"The devices. They belong to the port and are no ports themselves; MTU, queues and MAC address are the port's."`
 }
 

@@ -77,8 +77,8 @@ func TestBrowserPicture(t *testing.T) {
 	b.Quiet()
 }
 
-// The graph of an access gateway beside a UPF is there as a whole, in a type that can be read, and a legend that is
-// longer than its panel says so.
+// The graph of an access gateway beside a UPF is shown whole, in a readable size. A legend longer than its panel
+// scrolls.
 func TestBrowserCutsNothing(t *testing.T) {
 	l, b := open(t, &gateway{sessions: 300, homes: 20, mobile: true, both: true, drops: 9}, Options{})
 	for _, width := range []int{1100, 1440, 1920} {

@@ -106,7 +106,7 @@ func (a *Assembler) Add(rows []api.TraceRow, now time.Time) {
 	}
 }
 
-// Waits tells whether there is a packet whose way has not ended.
+// Waits: the way of some packet has not ended.
 func (a *Assembler) Waits() bool {
 	for _, p := range a.packets {
 		if !p.ended {

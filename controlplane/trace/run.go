@@ -93,7 +93,7 @@ func (r *run) chosen(packets []Packet) (kept []Packet, all bool) {
 	return kept, false
 }
 
-// over tells whether the rest is what there is.
+// over: nothing more will be heard.
 func (r *run) over(s *api.TraceState) bool {
 	switch {
 	case s.End == api.TraceEndTime || s.End == api.TraceEndStopped:

@@ -432,7 +432,7 @@ type Mobile interface {
 	N4() *n4.Snapshot
 	// Instances are those of the running configuration.
 	Instances() []config.Instance
-	// Owner tells on whose behalf a session stands; false: on the configuration's.
+	// Owner returns the owner of a session; false: of the configuration.
 	Owner(seid uint64) (Owner, bool)
 	// Collectors are those of nat_log.
 	Collectors() []Collector

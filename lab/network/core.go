@@ -162,8 +162,8 @@ func (c *controllers) bearer(ue int) (*smf.Bearer, error) {
 	return c.bearers[ue-1], nil
 }
 
-// relocation is how long the old radio node keeps a UE's session after its move: packets to it and from it are still
-// under way (as by TX2RELOCoverall, TS 36.423 §8.2.1; an end marker says nothing of uplink packets).
+// relocation is how long the old radio node keeps a UE's session after its move, for packets still under way (as by
+// TX2RELOCoverall, TS 36.423 §8.2.1). An end marker says nothing of uplink packets.
 const relocation = time.Second
 
 // Handover moves a UE to the other radio node. UE 1 takes the namespace's routes with it.

@@ -21,7 +21,7 @@ struct outbox {
 	uint32_t sent cache_aligned; // frames in frame[]
 	uint32_t taken cache_aligned; // frames of the other side's that it needs no more in the other's frame[]
 	uint32_t given cache_aligned; // buffers in give[]
-	uint32_t sleeps cache_aligned; // how often it went to sleep: whoever sends then rings, once each time
+	uint32_t sleeps cache_aligned; // how often it went to sleep; a sender rings once for each
 	uint64_t frame[SHARE_RING_MAX] cache_aligned; // buffer, DESCRIPTOR_HOME; offset << 32; length << 48
 	uint16_t give[SHARE_BUFFERS_MAX];
 };
