@@ -272,6 +272,6 @@ static const struct port_driver ethdev_driver = {
 RTE_INIT(ethdev_register)
 {
 	port_driver_register(&ethdev_driver);
-	timer_register("port-taken", 100, look_for_taken);
+	timer_register(100, look_for_taken);
 	rte_dev_event_callback_register(NULL, on_device_event, NULL);
 }

@@ -498,9 +498,9 @@ RTE_INIT(neighbour_module)
 
 	for (unsigned i = 0; i < RTE_DIM(all); i++)
 		reason_register(all[i]);
-	module_register("neighbour", start);
+	module_register(start);
 	engine_watch(set_rate);
-	timer_register("neighbour", TIMER_MS, tick);
+	timer_register(TIMER_MS, tick);
 	interface_watch(interfaces_changed);
 	stats_table_register(API_TABLE_NEIGHBOUR, sizeof(struct api_neighbour_row), rows);
 	resume_register("port-tx"); // for our own messages

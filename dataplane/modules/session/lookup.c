@@ -363,7 +363,7 @@ static int start(const struct api_engine *e)
 
 RTE_INIT(session_lookup)
 {
-	module_register("session-lookup", start);
+	module_register(start);
 }
 
 // Between session and encapsulation: the rule's outer header names the way on (session_exit()).

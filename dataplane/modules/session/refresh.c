@@ -101,7 +101,7 @@ static int start(const struct api_engine *e)
 
 RTE_INIT(session_refresh)
 {
-	module_register("session-refresh", start);
+	module_register(start);
 	instance_watch(instances_changed);
-	timer_register("session-refresh", 1, make_again);
+	timer_register(1, make_again);
 }

@@ -476,7 +476,7 @@ static int start(const struct api_engine *e)
 
 RTE_INIT(usage_module)
 {
-	module_register("usage", start);
-	timer_register("usage", 1, visit);
+	module_register(start);
+	timer_register(1, visit);
 	usage_table.news = event_notice_register(news, news_lost);
 }
