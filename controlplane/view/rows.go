@@ -121,11 +121,25 @@ type Channel struct {
 	OverPort       uint64 `json:"over_port"`       // dropped above punt_port
 	Full           uint64 `json:"full"`            // dropped: the other side is too slow
 	Refused        uint64 `json:"refused"`         // no reader; down: malformed, or no such access port
+	Lost           uint64 `json:"lost"`            // down: the control plane found the channel closed or full
 }
 
-var channelTable = list[api.ChannelRow]("channel", "frames between subscribers and the control plane", false,
-	api.TableChannel, columns[Channel](`REASON=Name, FRAMES, OVER SUBSCRIBER, OVER LINE, OVER S-TAG=OverSTag,
-		OVER PORT, FULL, REFUSED`))
+var channelTable = newChannelTable()
+
+func newChannelTable() *Table {
+	n := list[api.ChannelRow]("channel", "frames between subscribers and the control plane", false,
+		api.TableChannel, columns[Channel](`REASON=Name, FRAMES, OVER SUBSCRIBER, OVER LINE, OVER S-TAG=OverSTag,
+			OVER PORT, FULL, REFUSED, LOST`))
+	n.Join = func(c Control, v any) {
+		rows, _ := v.([]Channel)
+		for i := range rows {
+			if rows[i].Name == "down" {
+				rows[i].Lost = c.FramesLost()
+			}
+		}
+	}
+	return n
+}
 
 // Port is one port of the data plane.
 type Port struct {

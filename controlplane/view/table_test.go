@@ -19,7 +19,8 @@ func TestFieldsAreCopied(t *testing.T) {
 	c, err := dp.Dial(t.Context(), s.Path)
 	testkit.Must(t, err)
 	defer c.Close()
-	elsewhere := map[string]string{"session": "Association CPSEID DNN User CPSEIDHex", "acl": "Default"}
+	elsewhere := map[string]string{"session": "Association CPSEID DNN User CPSEIDHex", "acl": "Default",
+		"channel": "Lost"}
 	for _, table := range Tables {
 		if table.OfControl() || table.Answer.Kind() != reflect.Slice {
 			continue
