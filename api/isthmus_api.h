@@ -1289,6 +1289,7 @@ struct api_port_row {
 	char offload_why[API_OFFLOAD_WHY]; // not more
 	uint32_t steering; // enum api_steering: in force
 	uint32_t gone; // 1: its device was taken away
+	uint64_t rx_errors, tx_errors; // frames that the device found bad, and did not send
 };
 
 struct api_node_row {

@@ -254,7 +254,7 @@ static const struct api_layout_step api_port_row_steps[] = {
 	{96, 0x3959006d}, {104, 0xb8b58ac3}, {112, 0x2e851369}, {120, 0xca4cfb5c},
 	{128, 0xe63b4a4c}, {136, 0x5e5e4d35}, {144, 0xb9bcc897}, {148, 0xe0a75b91},
 	{152, 0x1b726d38}, {160, 0xbae0405f}, {288, 0x451d0d4b}, {292, 0x9c6cf9ae},
-	{296, 0xbe4a2b4a},
+	{296, 0xbe4a2b4a}, {304, 0xf2f42444}, {312, 0xffaafa0c},
 };
 static const struct api_layout_step api_node_row_steps[] = {
 	{64, 0x2078a2c6}, {68, 0x26fd6abe}, {72, 0x0bf21377}, {80, 0x9bfb8fbc},
@@ -432,7 +432,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_frame_octets", api_frame_octets_steps, API_PART_FRAME_OCTETS, 1},
 	{"api_frame_port", api_frame_port_steps, API_PART_FRAME_PORT, 4},
 	{"api_line_range", api_line_range_steps, API_PART_LINE_RANGE, 4},
-	{"api_port_row", api_port_row_steps, API_PART_PORT_ROW, 21},
+	{"api_port_row", api_port_row_steps, API_PART_PORT_ROW, 23},
 	{"api_node_row", api_node_row_steps, API_PART_NODE_ROW, 6},
 	{"api_drop_row", api_drop_row_steps, API_PART_DROP_ROW, 3},
 	{"api_worker_row", api_worker_row_steps, API_PART_WORKER_ROW, 14},

@@ -1211,9 +1211,11 @@ type PortRow struct {
 	OffloadWhy     [128]byte
 	Steering       uint32
 	Gone           uint32
+	RxErrors       uint64
+	TxErrors       uint64
 }
 
-const SizeofPortRow = 0x128
+const SizeofPortRow = 0x138
 
 type NodeRow struct {
 	Name    [64]byte
@@ -1947,7 +1949,7 @@ var layoutParts = []layoutPart{
 		{80, 0x231b2802}, {86, 0x224b285e}, {88, 0x0054973a}, {96, 0x3959006d}, {104, 0xb8b58ac3},
 		{112, 0x2e851369}, {120, 0xca4cfb5c}, {128, 0xe63b4a4c}, {136, 0x5e5e4d35}, {144, 0xb9bcc897},
 		{148, 0xe0a75b91}, {152, 0x1b726d38}, {160, 0xbae0405f}, {288, 0x451d0d4b}, {292, 0x9c6cf9ae},
-		{296, 0xbe4a2b4a},
+		{296, 0xbe4a2b4a}, {304, 0xf2f42444}, {312, 0xffaafa0c},
 	}},
 	{"api_node_row", PartNodeRow, []layoutStep{
 		{64, 0x2078a2c6}, {68, 0x26fd6abe}, {72, 0x0bf21377}, {80, 0x9bfb8fbc}, {88, 0x0424ef28},

@@ -158,6 +158,8 @@ type Port struct {
 	RxMissed   uint64 `json:"rx_missed"`    // by the device; of net_af_packet by the kernel
 	RxNoBuffer uint64 `json:"rx_no_buffer"` // no packet buffer was free
 	TxDropped  uint64 `json:"tx_dropped"`   // packets that the device did not take
+	RxErrors   uint64 `json:"rx_errors"`    // frames that the device found bad (FCS, length)
+	TxErrors   uint64 `json:"tx_errors"`    // frames that the device did not send
 
 	Offload        string `json:"offload" word:"offload"` // none, encapsulation, full: what the device does
 	OffloadEntries uint32 `json:"offload_entries"`        // flows that the device forwards
@@ -179,10 +181,12 @@ func (p *Port) state() string {
 
 var portTable = list[api.PortRow]("port", "ports and their counters", true, api.TablePort,
 	columns[Port](`PORT=Name, DRIVER, ROLE, STATE, MTU, MAC, RX PACKETS, RX BYTES, TX PACKETS, TX BYTES, RX MISSED,
-		TX DROPPED, STEERING, OFFLOAD, ENTRIES=OffloadEntries, REFUSED=OffloadRefused, WHY NOT MORE=OffloadWhy`,
+		RX ERRORS, TX DROPPED, TX ERRORS, STEERING, OFFLOAD, ENTRIES=OffloadEntries, REFUSED=OffloadRefused,
+		WHY NOT MORE=OffloadWhy`,
 		num("RX MISSED", func(p *Port) uint64 { return p.RxMissed + p.RxNoBuffer }),
 		str("STATE", (*Port).state))).
-	rates("name", "", "rx_packets rx_bytes tx_packets tx_bytes rx_missed rx_no_buffer tx_dropped").
+	rates("name", "", `rx_packets rx_bytes tx_packets tx_bytes rx_missed rx_no_buffer rx_errors tx_dropped
+		tx_errors`).
 	metrics("port=Name", `
 	port_receive_packets_total=RxPackets: Packets received by the port.
 	port_receive_bytes_total=RxBytes: Bytes received by the port.
@@ -190,7 +194,9 @@ var portTable = list[api.PortRow]("port", "ports and their counters", true, api.
 	port_transmit_bytes_total=TxBytes: Bytes sent by the port.
 	port_receive_missed_total=RxMissed: Packets that the device lost because its queue was full.
 	port_receive_no_buffer_total=RxNoBuffer: Packets that the device lost because no buffer was free.
+	port_receive_errors_total=RxErrors: Frames that the device found bad.
 	port_transmit_dropped_total=TxDropped: Packets that the device did not take.
+	port_transmit_errors_total=TxErrors: Frames that the device did not send.
 	port_offload_entries=OffloadEntries: Flows that the device forwards by itself.
 	port_offload_refused_total=OffloadRefused: Flows that the device, or what they need, left to the software.
 	port_up=Up: 1 when the link is up.`)
