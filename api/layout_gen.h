@@ -116,6 +116,9 @@ static const struct api_layout_step api_gtsm_steps[] = {
 static const struct api_layout_step api_lines_steps[] = {
 	{4, 0x9adcff10}, {8, 0xa0307641},
 };
+static const struct api_layout_step api_remark_steps[] = {
+	{4, 0xf491d50f},
+};
 static const struct api_layout_step api_hello_steps[] = {
 	{4, 0x701bf6eb}, {8, 0xdaa3a9ec}, {16, 0xc962a3a5}, {24, 0xcb84a23b},
 	{32, 0x42b7f3ff}, {36, 0x47886f10}, {40, 0x48a04aa2}, {72, 0x228c8407},
@@ -380,6 +383,10 @@ static const struct api_layout_step api_traffic_row_steps[] = {
 static const struct api_layout_step api_mss_row_steps[] = {
 	{32, 0xfb7a437b}, {40, 0x61369226}, {48, 0x7c5cc3c9}, {56, 0x605a21ed},
 };
+static const struct api_layout_step api_remark_row_steps[] = {
+	{32, 0xfb7a437b}, {36, 0x0c5e4c9c}, {40, 0x1b5f1f30}, {48, 0x949d40c0},
+	{56, 0x1561910c},
+};
 
 static const struct api_layout_part api_layout_parts[] = {
 	{"api_engine", api_engine_steps, API_PART_ENGINE, 38},
@@ -401,6 +408,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_clone", api_clone_steps, API_PART_CLONE, 2},
 	{"api_gtsm", api_gtsm_steps, API_PART_GTSM, 1},
 	{"api_lines", api_lines_steps, API_PART_LINES, 2},
+	{"api_remark", api_remark_steps, API_PART_REMARK, 1},
 	{"api_hello", api_hello_steps, API_PART_HELLO, 11},
 	{"api_layout", api_layout_steps, API_PART_LAYOUT, 5},
 	{"api_status", api_status_steps, API_PART_STATUS, 6},
@@ -460,6 +468,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_channel_row", api_channel_row_steps, API_PART_CHANNEL_ROW, 8},
 	{"api_traffic_row", api_traffic_row_steps, API_PART_TRAFFIC_ROW, 8},
 	{"api_mss_row", api_mss_row_steps, API_PART_MSS_ROW, 4},
+	{"api_remark_row", api_remark_row_steps, API_PART_REMARK_ROW, 5},
 };
 
 #endif

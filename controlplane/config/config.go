@@ -164,6 +164,7 @@ type Interface struct {
 	Proxy     bool     `yaml:"local_proxy" doc:"Access: answer ARP and ND for all of its networks' addresses."`
 	Clone     Clone    `yaml:"clone" doc:"The kernel's device for an interface of a core port."`
 	GTSM      uint8    `yaml:"gtsm" max:"254" doc:"Hops that BGP to us may come from (RFC 5082); 0: any."`
+	Remark    int      `yaml:"remark" default:"-1" min:"-1" max:"63" doc:"DSCP of received packets; -1: their own."`
 }
 
 // Clone is a TAP device.

@@ -201,7 +201,7 @@ func TestNoLabelGrows(t *testing.T) {
 		"listener", "dnn", "qfi", "direction", // DNNs: limits.traffic
 		// Of the configuration, or of a list of ours; attributes: aaa keeps 256.
 		"kind", "state", "served", "pool", "server", "use", "outcome", "what", "protocol", "attribute",
-		"collector"}
+		"collector", "interface"}
 	families, err := Registry(sample, "0.1").Gather()
 	testkit.Must(t, err)
 	labels := 0

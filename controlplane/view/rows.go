@@ -14,8 +14,8 @@ import (
 
 // Tables in the order of the help.
 var Tables = []*Table{
-	portTable, cloneTable, gtsmTable, sessionTable, subscriberTable, poolTable, radiusTable, ruleTable, urrTable,
-	instanceTable, mssTable, natTable, natBlockTable, collectorTable, nptv6Table, mirrorTable, counterTable,
+	portTable, cloneTable, gtsmTable, remarkTable, sessionTable, subscriberTable, poolTable, radiusTable, ruleTable,
+	urrTable, instanceTable, mssTable, natTable, natBlockTable, collectorTable, nptv6Table, mirrorTable, counterTable,
 	trafficTable, associationTable, n4Table, eventTable, routeTable, ignoredRouteTable, neighbourTable, aclTable,
 	schedulerTable, graphTable, dropTable, puntTable, channelTable, workerTable, pathTable, streamTable, totalTable,
 }
@@ -94,6 +94,21 @@ type GTSM struct {
 var gtsmTable = list[api.GTSMRow]("gtsm", "how far away BGP may come from", true, api.TableGTSM,
 	columns[GTSM]("INTERFACE=Name, HOPS, PASSED, DROPPED")).
 	rates("name", "", "passed dropped")
+
+// Remark is the DSCP that packets get which come in by an interface.
+type Remark struct {
+	Name     string `json:"name"`     // of the interface
+	DSCP     uint32 `json:"dscp"`     // that they get
+	Packets  uint64 `json:"packets"`  // that came in
+	Remarked uint64 `json:"remarked"` // of those, with another DSCP
+}
+
+var remarkTable = list[api.RemarkRow]("remark", "the DSCP of received packets", true, api.TableRemark,
+	columns[Remark]("INTERFACE=Name, DSCP, PACKETS, REMARKED")).
+	rates("name", "dscp", "packets remarked").
+	metrics("interface=Name", `
+	remark_packets_total=Packets: IP packets that came in by an interface with remark.
+	remark_remarked_packets_total=Remarked: Those of them that had another DSCP.`)
 
 // MSS is how many SYNs of an instance's sessions asked for longer segments than they may.
 type MSS struct {
