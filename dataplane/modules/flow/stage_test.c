@@ -1,62 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stages that say which packets they want. One that wants none costs nothing; one that wants a session's leaves others
 // on the fast path; what was learnt before goes round none.
-#include "core/node.h"
 #include "gtpu/tunnel_fixture.h"
-#include "rule/tables.h"
-#include "rule/view.h"
-#include "rule/wish.h"
+#include "session/stage_fixture.h"
 
 #define PACKETS 64
 
-static struct {
-	enum stage_wants wants;
-	const char *session; // whose packets, with STAGE_SOME
-	uint32_t passed;
-} stage;
-
-static rte_edge_t go_on(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
-{
-	stage.passed++;
-	return session_exit(m);
-}
-
-static uint16_t count(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, go_on);
-}
-
-static enum stage_wants wants(void)
-{
-	return stage.wants;
-}
-
-static struct rte_node_register uplink_node = {.name = "test-uplink",
-	.process = count,
-	.nb_edges = SESSION_EXIT_COUNT,
-	.next_nodes = {SESSION_EXITS("uplink")}};
-NODE_STAGE(uplink_node, "uplink", .after = "policer-uplink", .wants = wants)
 static struct rte_node_register downlink_node = {.name = "test-downlink",
-	.process = count,
+	.process = stage_process,
 	.nb_edges = SESSION_EXIT_COUNT,
 	.next_nodes = {SESSION_EXITS("downlink")}};
-NODE_STAGE(downlink_node, "downlink", .wants = wants)
-
-static uint8_t ways(struct session *s)
-{
-	return stage.wants == STAGE_SOME && strcmp(s->name, stage.session) == 0 ? WISH_UPLINK | WISH_DOWNLINK : 0;
-}
-SESSION_WISH(RULE_STAGE, ways)
-
-// As the commit of a module whose object says what its stage wants.
-static void want(enum stage_wants wants_now, const char *session)
-{
-	stage.wants = wants_now;
-	stage.session = session;
-	kit_begin();
-	wishes_renew();
-	commit();
-}
+NODE_STAGE(downlink_node, "downlink", .wants = stage_wants_now)
 
 static const struct tunnel_case several = {"several PDRs", "10.1.0.1", "10.1.0.2", 0x107, 0, 1};
 static const struct tunnel_case *const all[] = {&cases[0], &cases[1], &cases[2], &cases[4], &several};
