@@ -364,9 +364,8 @@ static void resolve(struct rte_mbuf *m)
 	const struct packet *pkt = packet_of(m);
 	const uint8_t *packet = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);
 	const uint8_t *destination = packet + (pkt->ip_version == 4 ? 16 : 24);
-	uint32_t route = ip_route_of(pkt->vrf, pkt->ip_version, destination, pkt->interface);
-	const struct next_hop *h = next_hop_get(
-		next_hop_of_flow(route, packet, rte_pktmbuf_data_len(m) - pkt->l3, rte_pktmbuf_pkt_len(m) - pkt->l3));
+	const struct next_hop *h =
+		next_hop_of_packet(ip_route_of(pkt->vrf, pkt->ip_version, destination, pkt->interface), m);
 	const struct interface *i = interface_get(h->interface);
 	uint8_t family = pkt->ip_version;
 

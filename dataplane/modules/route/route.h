@@ -128,6 +128,14 @@ static inline const struct next_hop *next_hop_get(uint32_t index)
 // Of several of equal cost the one that the packet's flow takes, of a G-PDU the flow inside; else the index itself.
 // `available` bytes may be read, of `total`. Workers.
 uint32_t next_hop_of_flow(uint32_t index, const uint8_t *ip, uint32_t available, uint32_t total);
+// The same of the packet at packet.l3; it may be unresolved.
+static inline const struct next_hop *next_hop_of_packet(uint32_t index, struct rte_mbuf *m)
+{
+	uint16_t l3 = packet_of(m)->l3;
+
+	return next_hop_get(next_hop_of_flow(index, rte_pktmbuf_mtod_offset(m, const uint8_t *, l3),
+		rte_pktmbuf_data_len(m) - l3, rte_pktmbuf_pkt_len(m) - l3));
+}
 // 1 when it leaves by the interface, of several one of them. Workers.
 int next_hop_leaves_by(const struct next_hop *hop, uint32_t interface);
 // Rises whenever a destination may have another next hop than before, or be another one's (ours, a UE's), or a next
