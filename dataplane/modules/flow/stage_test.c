@@ -80,6 +80,27 @@ static void none(void **state)
 	assert_int_equal(kit_node_packets("test-uplink") + kit_node_packets("test-downlink"), 0);
 }
 
+// The product's own stages of what nothing is configured of: the full nodes pass them by.
+static void not_configured(void **state)
+{
+	static const char *const idle[] = {"nat-uplink", "nat-downlink", "nptv6-uplink", "nptv6-downlink",
+		"firewall-uplink", "firewall-downlink", "firewall-tunnel", "firewall-ue"};
+	static struct frame f;
+	uint64_t before = kit_node_packets("ip-forward");
+
+	want(STAGE_ALL, NULL); // the full nodes get all
+	for (uint32_t i = 0; i < RTE_DIM(all); i++)
+		send_all(all[i]);
+	downlink_of(&f, "198.51.100.7", "10.45.0.1");
+	assert_int_equal(kit_send("internet", f.at, f.length), 0);
+	kit_run();
+	assert_true(kit_node_packets("ip-forward") > before && kit_node_packets("session-ue") > 0);
+	for (uint32_t i = 0; i < RTE_DIM(idle); i++)
+		if (kit_node_packets(idle[i]) != 0)
+			fail_msg("%s got packets", idle[i]);
+	want(STAGE_NONE, NULL);
+}
+
 static void all_that_were_learnt(void **state)
 {
 	for (int i = 0; i < 2; i++) {
@@ -125,8 +146,8 @@ static void of_one_session(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest list[] = {
-		cmocka_unit_test(none), cmocka_unit_test(all_that_were_learnt), cmocka_unit_test(of_one_session)};
+	const struct CMUnitTest list[] = {cmocka_unit_test(none), cmocka_unit_test(not_configured),
+		cmocka_unit_test(all_that_were_learnt), cmocka_unit_test(of_one_session)};
 
 	return cmocka_run_group_tests(list, setup, NULL);
 }
