@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tester has the profile that isthmus-traffic reads and the result that it writes (docs/traffic.md), and runs
-// the program.
+// Package tester has the profile that isthmus-traffic reads and the result that it writes (docs/traffic.md).
 package tester
 
-import (
-	"os"
-
-	"go.yaml.in/yaml/v3"
-)
+import "go.yaml.in/yaml/v3"
 
 // Profile is the tester's one file: ports, streams and what to do with them. The reader goes by the tag `in`: "!" where
 // the key must be given, how a value is read (scalar in read.go), words that are allowed, bounds (of a text in bytes),
@@ -203,15 +198,6 @@ type Capture struct {
 
 // YAML is the file.
 func (p *Profile) YAML() ([]byte, error) { return yaml.Marshal(p) }
-
-// Write writes the file.
-func (p *Profile) Write(file string) error {
-	data, err := p.YAML()
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, data, 0o644)
-}
 
 // Pointer to a value, for fields where zero is not the preset.
 func Pointer[T any](v T) *T { return &v }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 )
 
 // Result is the JSON of one run. Rates are packets per second, bits per second in units of 10^9 where named gbps, times
@@ -31,8 +30,6 @@ type Result struct {
 	Status      int           `json:"status"`                       // exit status of isthmus-traffic
 	Verdict     string        `json:"verdict"`                      // "good", or why Status is not 0
 	Trials      []Trial       `json:"trials"`
-	Words       string        `json:"-"` // what it printed last
-	Wanted      *Profile      `json:"-"` // what was asked for
 }
 
 // Reference is a rate, and the index of the goal that it is the result of (-1: it is the profile's).
@@ -201,19 +198,6 @@ type Histogram struct {
 	P999    float64      `json:"p999"`
 	Max     float64      `json:"max"`
 	Buckets [][3]float64 `json:"histogram,omitempty"` // low, high, count; only those that are not empty
-}
-
-// ReadResult reads the JSON of a run.
-func ReadResult(file string) (*Result, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	r := &Result{}
-	if err := json.Unmarshal(data, r); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return r, nil
 }
 
 // Refused is the sum over the streams.
