@@ -154,7 +154,7 @@ void usage_release(struct usage_set *set, struct usage_set *old);
 // told when that begins and ends (not from within the calls above: those change the session anyway), so that the
 // session module makes the session's rules again. Packets until then are dropped.
 int usage_exhausted(const struct usage_set *set, uint32_t urr);
-void usage_quota_register(void (*fn)(const char *session));
+void usage_quota_register(void (*fn)(uint32_t session)); // its index
 
 // 1 when a URR (index) may be counted by a device, and be told now and then: nothing happens at a packet, or at a time
 // that packets decide.
