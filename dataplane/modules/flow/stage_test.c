@@ -84,7 +84,7 @@ static void none(void **state)
 static void not_configured(void **state)
 {
 	static const char *const idle[] = {"nat-uplink", "nat-downlink", "nptv6-uplink", "nptv6-downlink",
-		"firewall-uplink", "firewall-downlink", "firewall-tunnel", "firewall-ue"};
+		"firewall-uplink", "firewall-downlink", "firewall-tunnel", "firewall-ue", "mss-uplink", "mss-downlink"};
 	static struct frame f;
 	uint64_t before = kit_node_packets("ip-forward");
 
