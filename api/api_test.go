@@ -174,6 +174,7 @@ func TestLayoutLock(t *testing.T) {
 		{"first_ns, last_ns;", "first_ns, last_ns, more_ns;", "Raise API_VERSION"},
 		{"struct api_urr {", "struct api_bar {\n\tuint32_t id;\n};\n\nstruct api_urr {", ""},
 		{"#define API_VERSION ", "#define API_VERSION 9", ""}, // 1u becomes 91u
+		{"#define API_VERSION 1u", "#define API_VERSION 0u", "API_VERSION 0 is below 1"},
 	} {
 		out := run(c.old, c.new)
 		if !strings.Contains(out, c.want) || c.want == "" &&

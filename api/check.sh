@@ -33,11 +33,17 @@ esac
 
 # The layout first: a refused layout needs no types. Types take the longest.
 python3 godefs.py "$tmp" layout digests
-if [ "$(head -n 1 "$tmp/layout")" = "$(head -n 1 released.txt)" ]; then
+now=$(sed -n '1s/^version //p' "$tmp/layout")
+was=$(sed -n '1s/^version //p' released.txt)
+if [ "$now" -lt "$was" ]; then # the lock would be off
+	echo "API_VERSION $now is below $was, which released.txt has." >&2
+	exit 1
+fi
+if [ "$now" -eq "$was" ]; then
 	sort "$tmp/layout" >"$tmp/now"
 	sort released.txt | comm -23 - "$tmp/now" >"$tmp/changed"
 	if [ -s "$tmp/changed" ]; then
-		echo "isthmus_api.h changes what API $(head -n 1 released.txt) released:" >&2
+		echo "isthmus_api.h changes what API version $was released:" >&2
 		head -20 "$tmp/changed" | sed 's/^/  was: /' >&2
 		echo "Raise API_VERSION in api/isthmus_api.h, or take the change back." >&2
 		echo "(When the new version is released: api/check.sh --release rewrites released.txt.)" >&2

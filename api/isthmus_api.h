@@ -93,6 +93,7 @@ enum api_part {
 	API_PART_CLONE = 17,
 	API_PART_GTSM = 18,
 	API_PART_LINES = 19,
+	API_PART_REMARK = 20,
 
 	API_PART_HELLO = 64,
 	API_PART_LAYOUT = 65,
@@ -154,6 +155,7 @@ enum api_part {
 	API_PART_CHANNEL_ROW = 155,
 	API_PART_TRAFFIC_ROW = 156,
 	API_PART_MSS_ROW = 157,
+	API_PART_REMARK_ROW = 158,
 };
 
 // What of a session a refusal is about (api_status.rule_kind).
@@ -218,7 +220,8 @@ enum api_kind {
 	API_CLONE = 17,
 	API_GTSM = 18,
 	API_LINES = 19,
-	API_KIND_COUNT = 20,
+	API_REMARK = 20,
+	API_KIND_COUNT = 21,
 };
 
 // Heads every PUT (parts of the object follow) and DELETE (nothing follows).
@@ -669,6 +672,11 @@ struct api_gtsm {
 	uint32_t hops; // 1: neighbours on the link
 };
 
+// Key: the name of an interface of a core port without offload. Packets that come in by it get this DSCP (RFC 2475).
+struct api_remark {
+	uint32_t dscp;
+};
+
 // ---- lines of access ports ------------------------------------------------------------------------------------------
 
 #define API_MAX_LINES 256
@@ -1095,7 +1103,8 @@ enum api_table {
 	API_TABLE_CHANNEL = 27, // of frames between subscribers and the control plane
 	API_TABLE_TRAFFIC = 28,
 	API_TABLE_MSS = 29,
-	API_TABLE_COUNT = 30,
+	API_TABLE_REMARK = 30,
+	API_TABLE_COUNT = 31,
 };
 
 struct api_stats_request {
@@ -1284,6 +1293,7 @@ struct api_port_row {
 	char offload_why[API_OFFLOAD_WHY]; // not more
 	uint32_t steering; // enum api_steering: in force
 	uint32_t gone; // 1: its device was taken away
+	uint64_t rx_errors, tx_errors; // frames that the device found bad, and did not send
 };
 
 struct api_node_row {
@@ -1449,6 +1459,12 @@ struct api_gtsm_row {
 	char name[API_NAME]; // of the interface
 	uint32_t hops, pad;
 	uint64_t passed, dropped; // BGP packets to our addresses
+};
+
+struct api_remark_row {
+	char name[API_NAME]; // of the interface
+	uint32_t dscp, pad;
+	uint64_t packets, remarked; // that came in; those of them with another DSCP
 };
 
 struct api_channel_row {

@@ -116,6 +116,9 @@ static const struct api_layout_step api_gtsm_steps[] = {
 static const struct api_layout_step api_lines_steps[] = {
 	{4, 0x9adcff10}, {8, 0xa0307641},
 };
+static const struct api_layout_step api_remark_steps[] = {
+	{4, 0xf491d50f},
+};
 static const struct api_layout_step api_hello_steps[] = {
 	{4, 0x701bf6eb}, {8, 0xdaa3a9ec}, {16, 0xc962a3a5}, {24, 0xcb84a23b},
 	{32, 0x42b7f3ff}, {36, 0x47886f10}, {40, 0x48a04aa2}, {72, 0x228c8407},
@@ -254,7 +257,7 @@ static const struct api_layout_step api_port_row_steps[] = {
 	{96, 0x3959006d}, {104, 0xb8b58ac3}, {112, 0x2e851369}, {120, 0xca4cfb5c},
 	{128, 0xe63b4a4c}, {136, 0x5e5e4d35}, {144, 0xb9bcc897}, {148, 0xe0a75b91},
 	{152, 0x1b726d38}, {160, 0xbae0405f}, {288, 0x451d0d4b}, {292, 0x9c6cf9ae},
-	{296, 0xbe4a2b4a},
+	{296, 0xbe4a2b4a}, {304, 0xf2f42444}, {312, 0xffaafa0c},
 };
 static const struct api_layout_step api_node_row_steps[] = {
 	{64, 0x2078a2c6}, {68, 0x26fd6abe}, {72, 0x0bf21377}, {80, 0x9bfb8fbc},
@@ -380,6 +383,10 @@ static const struct api_layout_step api_traffic_row_steps[] = {
 static const struct api_layout_step api_mss_row_steps[] = {
 	{32, 0xfb7a437b}, {40, 0x61369226}, {48, 0x7c5cc3c9}, {56, 0x605a21ed},
 };
+static const struct api_layout_step api_remark_row_steps[] = {
+	{32, 0xfb7a437b}, {36, 0x0c5e4c9c}, {40, 0x1b5f1f30}, {48, 0x949d40c0},
+	{56, 0x1561910c},
+};
 
 static const struct api_layout_part api_layout_parts[] = {
 	{"api_engine", api_engine_steps, API_PART_ENGINE, 38},
@@ -401,6 +408,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_clone", api_clone_steps, API_PART_CLONE, 2},
 	{"api_gtsm", api_gtsm_steps, API_PART_GTSM, 1},
 	{"api_lines", api_lines_steps, API_PART_LINES, 2},
+	{"api_remark", api_remark_steps, API_PART_REMARK, 1},
 	{"api_hello", api_hello_steps, API_PART_HELLO, 11},
 	{"api_layout", api_layout_steps, API_PART_LAYOUT, 5},
 	{"api_status", api_status_steps, API_PART_STATUS, 6},
@@ -432,7 +440,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_frame_octets", api_frame_octets_steps, API_PART_FRAME_OCTETS, 1},
 	{"api_frame_port", api_frame_port_steps, API_PART_FRAME_PORT, 4},
 	{"api_line_range", api_line_range_steps, API_PART_LINE_RANGE, 4},
-	{"api_port_row", api_port_row_steps, API_PART_PORT_ROW, 21},
+	{"api_port_row", api_port_row_steps, API_PART_PORT_ROW, 23},
 	{"api_node_row", api_node_row_steps, API_PART_NODE_ROW, 6},
 	{"api_drop_row", api_drop_row_steps, API_PART_DROP_ROW, 3},
 	{"api_worker_row", api_worker_row_steps, API_PART_WORKER_ROW, 14},
@@ -460,6 +468,7 @@ static const struct api_layout_part api_layout_parts[] = {
 	{"api_channel_row", api_channel_row_steps, API_PART_CHANNEL_ROW, 8},
 	{"api_traffic_row", api_traffic_row_steps, API_PART_TRAFFIC_ROW, 8},
 	{"api_mss_row", api_mss_row_steps, API_PART_MSS_ROW, 4},
+	{"api_remark_row", api_remark_row_steps, API_PART_REMARK_ROW, 5},
 };
 
 #endif

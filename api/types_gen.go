@@ -39,6 +39,7 @@ const (
 	PartClone                     = 0x11
 	PartGTSM                      = 0x12
 	PartLines                     = 0x13
+	PartRemark                    = 0x14
 	PartHello                     = 0x40
 	PartLayout                    = 0x41
 	PartStatus                    = 0x42
@@ -98,6 +99,7 @@ const (
 	PartChannelRow                = 0x9b
 	PartTrafficRow                = 0x9c
 	PartMSSRow                    = 0x9d
+	PartRemarkRow                 = 0x9e
 	RuleNone                      = 0x0
 	RulePDR                       = 0x1
 	RuleFAR                       = 0x2
@@ -122,7 +124,8 @@ const (
 	KindClone                     = 0x11
 	KindGTSM                      = 0x12
 	KindLines                     = 0x13
-	KindCount                     = 0x14
+	KindRemark                    = 0x14
+	KindCount                     = 0x15
 	RoleAccess                    = 0x1
 	RoleCore                      = 0x2
 	OffloadNone                   = 0x0
@@ -217,7 +220,8 @@ const (
 	TableChannel                  = 0x1b
 	TableTraffic                  = 0x1c
 	TableMSS                      = 0x1d
-	TableCount                    = 0x1e
+	TableRemark                   = 0x1e
+	TableCount                    = 0x1f
 	TraceByAddress                = 0x1
 	TraceByTEID                   = 0x2
 	TraceByEndpoint               = 0x3
@@ -791,6 +795,12 @@ type GTSM struct {
 
 const SizeofGTSM = 0x4
 
+type Remark struct {
+	DSCP uint32
+}
+
+const SizeofRemark = 0x4
+
 type Lines struct {
 	Count uint32
 	Pad   uint32
@@ -1211,9 +1221,11 @@ type PortRow struct {
 	OffloadWhy     [128]byte
 	Steering       uint32
 	Gone           uint32
+	RxErrors       uint64
+	TxErrors       uint64
 }
 
-const SizeofPortRow = 0x128
+const SizeofPortRow = 0x138
 
 type NodeRow struct {
 	Name    [64]byte
@@ -1482,6 +1494,16 @@ type GTSMRow struct {
 
 const SizeofGTSMRow = 0x38
 
+type RemarkRow struct {
+	Name     [32]byte
+	DSCP     uint32
+	Pad      uint32
+	Packets  uint64
+	Remarked uint64
+}
+
+const SizeofRemarkRow = 0x38
+
 type ChannelRow struct {
 	Name           [32]byte
 	Frames         uint64
@@ -1636,6 +1658,8 @@ func (*GTSM) PartNumber() uint16 { return PartGTSM }
 
 func (*Lines) PartNumber() uint16 { return PartLines }
 
+func (*Remark) PartNumber() uint16 { return PartRemark }
+
 func (*Hello) PartNumber() uint16 { return PartHello }
 
 func (*Layout) PartNumber() uint16 { return PartLayout }
@@ -1754,6 +1778,8 @@ func (*TrafficRow) PartNumber() uint16 { return PartTrafficRow }
 
 func (*MSSRow) PartNumber() uint16 { return PartMSSRow }
 
+func (*RemarkRow) PartNumber() uint16 { return PartRemarkRow }
+
 var layoutParts = []layoutPart{
 	{"api_engine", PartEngine, []layoutStep{
 		{4, 0xca4aef68}, {68, 0x89a09f7d}, {72, 0x3306cf49}, {76, 0x7ce6a42a}, {80, 0x567d54f1},
@@ -1836,6 +1862,7 @@ var layoutParts = []layoutPart{
 	{"api_clone", PartClone, []layoutStep{{16, 0xf1fc4a8e}, {272, 0x6863d44a}}},
 	{"api_gtsm", PartGTSM, []layoutStep{{4, 0x8772f341}}},
 	{"api_lines", PartLines, []layoutStep{{4, 0x9adcff10}, {8, 0xa0307641}}},
+	{"api_remark", PartRemark, []layoutStep{{4, 0xf491d50f}}},
 	{"api_hello", PartHello, []layoutStep{
 		{4, 0x701bf6eb}, {8, 0xdaa3a9ec}, {16, 0xc962a3a5}, {24, 0xcb84a23b}, {32, 0x42b7f3ff},
 		{36, 0x47886f10}, {40, 0x48a04aa2}, {72, 0x228c8407}, {136, 0x2a4f0e62}, {140, 0x5f7b2c01},
@@ -1947,7 +1974,7 @@ var layoutParts = []layoutPart{
 		{80, 0x231b2802}, {86, 0x224b285e}, {88, 0x0054973a}, {96, 0x3959006d}, {104, 0xb8b58ac3},
 		{112, 0x2e851369}, {120, 0xca4cfb5c}, {128, 0xe63b4a4c}, {136, 0x5e5e4d35}, {144, 0xb9bcc897},
 		{148, 0xe0a75b91}, {152, 0x1b726d38}, {160, 0xbae0405f}, {288, 0x451d0d4b}, {292, 0x9c6cf9ae},
-		{296, 0xbe4a2b4a},
+		{296, 0xbe4a2b4a}, {304, 0xf2f42444}, {312, 0xffaafa0c},
 	}},
 	{"api_node_row", PartNodeRow, []layoutStep{
 		{64, 0x2078a2c6}, {68, 0x26fd6abe}, {72, 0x0bf21377}, {80, 0x9bfb8fbc}, {88, 0x0424ef28},
@@ -2055,5 +2082,8 @@ var layoutParts = []layoutPart{
 	}},
 	{"api_mss_row", PartMSSRow, []layoutStep{
 		{32, 0xfb7a437b}, {40, 0x61369226}, {48, 0x7c5cc3c9}, {56, 0x605a21ed},
+	}},
+	{"api_remark_row", PartRemarkRow, []layoutStep{
+		{32, 0xfb7a437b}, {36, 0x0c5e4c9c}, {40, 0x1b5f1f30}, {48, 0x949d40c0}, {56, 0x1561910c},
 	}},
 }

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"time"
 
 	"isthmus/controlplane/agent/dynamic"
 	"isthmus/controlplane/agent/plan"
@@ -127,8 +126,8 @@ func supervisor(opt *Options, start *plan.Plan) *spawn.Spawner {
 		Program:   cmp.Or(opt.DPBinary, r.Program),
 		Arguments: spawn.Arguments(opt.DPSocket, start.HugePages),
 		Once:      opt.Restart == "never",
-		Delay:     time.Duration(r.DelayMS) * time.Millisecond,
-		Most:      time.Duration(r.MaxDelay) * time.Millisecond,
+		Delay:     r.Delay,
+		Most:      r.MaxDelay,
 		Log:       opt.Log,
 	}
 }
@@ -137,7 +136,7 @@ func supervisor(opt *Options, start *plan.Plan) *spawn.Spawner {
 func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) {
 	ctx, cancel := context.WithCancel(ctx)
 	control := &a.owner.Plan().Control
-	a.sessions.Start(ctx, time.Duration(control.UsagePeriod)*time.Second)
+	a.sessions.Start(ctx, control.UsagePeriod)
 	defer a.sessions.Wait()
 	a.events.Publish("control.started", a.opt.Version, "pid", os.Getpid(), "file", a.opt.File)
 	watched := make(chan struct{})

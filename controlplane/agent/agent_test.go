@@ -172,7 +172,7 @@ func TestSpawnedProcessIsStartedAgain(t *testing.T) {
 	program := filepath.Join(dir, "dp")
 	script := "#!/bin/sh\necho $$ >> " + dir + "/pids\nexec tail -f /dev/null\n"
 	testkit.Must(t, os.WriteFile(program, []byte(script), 0o700))
-	plan := &plan.Plan{Control: config.Control{Restart: config.Restart{DelayMS: 1, MaxDelay: 20}}}
+	plan := &plan.Plan{Control: config.Control{Restart: config.Restart{Delay: 1e6, MaxDelay: 20e6}}}
 	a := made(t, Options{DPSocket: dir + "/none.sock", DPBinary: program, Restart: "always"}, plan)
 	running(t, a)
 	var pids []int

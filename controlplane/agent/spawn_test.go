@@ -33,7 +33,7 @@ func TestWhoIsStoppedWithUs(t *testing.T) {
 		dir := t.TempDir()
 		program := dir + "/dp"
 		testkit.Must(t, os.WriteFile(program, fmt.Appendf(nil, deaf, dir), 0o700))
-		plan := &plan.Plan{Control: config.Control{Restart: config.Restart{DelayMS: 1, MaxDelay: 20}}}
+		plan := &plan.Plan{Control: config.Control{Restart: config.Restart{Delay: 1e6, MaxDelay: 20e6}}}
 		a := made(t, Options{Socket: dir + "/isthmus.sock", DPSocket: dir + "/none.sock", DPBinary: program,
 			Metrics: "off", Restart: "always", StopBoth: c.both}, plan)
 		done := make(chan error, 1)

@@ -63,31 +63,31 @@ type AccessList struct {
 // AccessProfile is a service.
 type AccessProfile struct {
 	At              `yaml:""`
-	Name            Name        `yaml:"name" req:"true" doc:"The profile's name."`
-	Instance        Name        `yaml:"instance" req:"true" doc:"Network instance (lookup: destination) that the subscriber's packets leave by and are looked up in."`
-	PoolIPv4        Name        `yaml:"pool_ipv4" doc:"Pool of its IPv4 address; absent: none."`
-	PoolIPv6        Name        `yaml:"pool_ipv6" doc:"Pool of its IPv6 prefix; absent: none."`
-	PoolPD          Name        `yaml:"pool_delegated" doc:"Pool of its delegated IPv6 prefix; absent: none."`
-	DNS             []Address   `yaml:"dns" maxlen:"6" doc:"Name servers, in place of the pool's."`
-	FramedRoutes    []Prefix    `yaml:"framed_routes" maxlen:"15" doc:"Networks behind the subscriber; what authentication says takes their place."`
-	UplinkPolicer   Name        `yaml:"uplink_policer" doc:"Policer profile."`
-	DownlinkPolicer Name        `yaml:"downlink_policer" doc:"Policer profile."`
-	Scheduler       Name        `yaml:"scheduler" doc:"Pipe profile of the port's scheduler; absent: the scheduler's first."`
-	UplinkList      Name        `yaml:"uplink_list" doc:"Access list of packets from it."`
-	DownlinkList    Name        `yaml:"downlink_list" doc:"Access list of packets to it."`
-	Mirror          Name        `yaml:"mirror" doc:"Mirror of its packets."`
-	Counter         Name        `yaml:"counter" doc:"Counter of its packets."`
-	MRU             uint16      `yaml:"mru" max:"9216" doc:"Largest IP packet to the subscriber; 0: what its protocol says."`
-	MSS             MSS         `yaml:"mss" default:"path" doc:"TCP's MSS in SYNs: path, none, 536 and up."`
-	SessionTimeout  uint32      `yaml:"session_timeout" max:"31536000" doc:"Seconds after which the session ends; 0: never."`
-	IdleTimeout     uint32      `yaml:"idle_timeout" max:"2592000" doc:"Seconds without a packet after which the session ends; 0: never."`
-	Quota           uint64      `yaml:"quota" doc:"Bytes, both directions; 0: no limit."`
-	Exhausted       string      `yaml:"exhausted" default:"end" enum:"end|redirect" doc:"When the quota is used up: the session ends, or goes on to redirect."`
-	Redirect        string      `yaml:"redirect" max:"127" doc:"URL that HTTP requests are answered with, with exhausted: redirect; and from the start with captive."`
-	Portal          []Reachable `yaml:"portal" maxlen:"16" with:"redirect" doc:"Prefixes and names that pass meanwhile."`
-	Captive         bool        `yaml:"captive" with:"redirect" doc:"Redirect from the start, until authentication changes the plan."`
-	Interim         uint32      `yaml:"interim" default:"600" max:"86400" doc:"Seconds between accounting records of a session; 0: none but its first and last."`
-	Max             uint32      `yaml:"max_sessions" doc:"Sessions of one user name at once; 0: no limit."`
+	Name            Name          `yaml:"name" req:"true" doc:"The profile's name."`
+	Instance        Name          `yaml:"instance" req:"true" doc:"Network instance (lookup: destination) that the subscriber's packets leave by and are looked up in."`
+	PoolIPv4        Name          `yaml:"pool_ipv4" doc:"Pool of its IPv4 address; absent: none."`
+	PoolIPv6        Name          `yaml:"pool_ipv6" doc:"Pool of its IPv6 prefix; absent: none."`
+	PoolPD          Name          `yaml:"pool_delegated" doc:"Pool of its delegated IPv6 prefix; absent: none."`
+	DNS             []Address     `yaml:"dns" maxlen:"6" doc:"Name servers, in place of the pool's."`
+	FramedRoutes    []Prefix      `yaml:"framed_routes" maxlen:"15" doc:"Networks behind the subscriber; what authentication says takes their place."`
+	UplinkPolicer   Name          `yaml:"uplink_policer" doc:"Policer profile."`
+	DownlinkPolicer Name          `yaml:"downlink_policer" doc:"Policer profile."`
+	Scheduler       Name          `yaml:"scheduler" doc:"Pipe profile of the port's scheduler; absent: the scheduler's first."`
+	UplinkList      Name          `yaml:"uplink_list" doc:"Access list of packets from it."`
+	DownlinkList    Name          `yaml:"downlink_list" doc:"Access list of packets to it."`
+	Mirror          Name          `yaml:"mirror" doc:"Mirror of its packets."`
+	Counter         Name          `yaml:"counter" doc:"Counter of its packets."`
+	MRU             uint16        `yaml:"mru" max:"9216" doc:"Largest IP packet to the subscriber; 0: what its protocol says."`
+	MSS             MSS           `yaml:"mss" default:"path" doc:"TCP's MSS in SYNs: path, none, 536 and up."`
+	SessionTimeout  time.Duration `yaml:"session_timeout" max:"31536000" doc:"Seconds after which the session ends; 0: never."`
+	IdleTimeout     time.Duration `yaml:"idle_timeout" max:"2592000" doc:"Seconds without a packet after which the session ends; 0: never."`
+	Quota           uint64        `yaml:"quota" doc:"Bytes, both directions; 0: no limit."`
+	Exhausted       string        `yaml:"exhausted" default:"end" enum:"end|redirect" doc:"When the quota is used up: the session ends, or goes on to redirect."`
+	Redirect        string        `yaml:"redirect" max:"127" doc:"URL that HTTP requests are answered with, with exhausted: redirect; and from the start with captive."`
+	Portal          []Reachable   `yaml:"portal" maxlen:"16" with:"redirect" doc:"Prefixes and names that pass meanwhile."`
+	Captive         bool          `yaml:"captive" with:"redirect" doc:"Redirect from the start, until authentication changes the plan."`
+	Interim         time.Duration `yaml:"interim" default:"600" max:"86400" doc:"Seconds between accounting records of a session; 0: none but its first and last."`
+	Max             uint32        `yaml:"max_sessions" doc:"Sessions of one user name at once; 0: no limit."`
 }
 
 // AccessPPPoE is the PPPoE server.
@@ -312,8 +312,8 @@ func (p *AccessProfile) check(k *checker) {
 	if p.Redirect != "" && p.Exhausted != "redirect" && !p.Captive {
 		k.fail(p.At, "redirect", "without captive, and without exhausted: redirect")
 	}
-	if p.Interim != 0 && p.Interim < 10 {
-		k.fail(p.At, "interim", "%d s: at least 10, or 0", p.Interim)
+	if p.Interim != 0 && p.Interim < 10*time.Second {
+		k.fail(p.At, "interim", "%v: at least 10 s, or 0", p.Interim)
 	}
 	k.framedRoutes(p.At, p.FramedRoutes)
 	if p.MRU != 0 && p.MRU < api.MRUMin {

@@ -281,6 +281,9 @@ func checkInterfaces(k *checker) {
 		if f.GTSM != 0 && port != nil && port.Role != "core" {
 			k.fail(f.At, "gtsm", "interface %q is on an access port", f.Name)
 		}
+		if f.Remark >= 0 && port != nil && (port.Role != "core" || port.Offload != "none") {
+			k.fail(f.At, "remark", "port %q is an access port, or has offload", f.Port)
+		}
 		f.vrf(k, port, spaces)
 		for _, a := range f.Addresses {
 			addr := a.Addr()

@@ -9,6 +9,7 @@ package config
 import (
 	"reflect"
 	"strings"
+	"time"
 )
 
 // Config is the whole file.
@@ -94,23 +95,23 @@ type Rates struct {
 
 type Control struct {
 	At           `yaml:""`
-	DPSocket     string  `yaml:"dp_socket" default:"/run/isthmus/dp.sock" max:"107" doc:"Unix socket of the data plane."`
-	Socket       string  `yaml:"socket" default:"/run/isthmus/isthmus.sock" max:"107" doc:"Unix socket that the command line talks to."`
-	State        string  `yaml:"state" max:"255" doc:"Folder of what outlives the control plane: the file that config apply brought, and which pipes subscribers have. Empty: files beside socket."`
-	Metrics      string  `yaml:"metrics" default:"127.0.0.1:9464" max:"255" doc:"Listen address of the Prometheus metrics, host:port; empty: none."`
-	API          API     `yaml:"api" doc:"The HTTP API by TCP."`
-	Page         bool    `yaml:"page" doc:"Serve the live page on the addresses of api.listen."`
-	Restart      Restart `yaml:"restart" doc:"Whether the control plane starts the data plane, and starts it again when it ends."`
-	ResyncPeriod uint32  `yaml:"resync_period" default:"30" max:"86400" doc:"Seconds between comparisons of what the data plane holds with what it should; 0: only after a connection."`
-	UsagePeriod  uint32  `yaml:"usage_period" default:"5" max:"86400" doc:"Seconds between snapshots of usage; at most about so much is lost with a data plane that ends. 0: all since the last reports."`
+	DPSocket     string        `yaml:"dp_socket" default:"/run/isthmus/dp.sock" max:"107" doc:"Unix socket of the data plane."`
+	Socket       string        `yaml:"socket" default:"/run/isthmus/isthmus.sock" max:"107" doc:"Unix socket that the command line talks to."`
+	State        string        `yaml:"state" max:"255" doc:"Folder of what outlives the control plane: the file that config apply brought, and which pipes subscribers have. Empty: files beside socket."`
+	Metrics      string        `yaml:"metrics" default:"127.0.0.1:9464" max:"255" doc:"Listen address of the Prometheus metrics, host:port; empty: none."`
+	API          API           `yaml:"api" doc:"The HTTP API by TCP."`
+	Page         bool          `yaml:"page" doc:"Serve the live page on the addresses of api.listen."`
+	Restart      Restart       `yaml:"restart" doc:"Whether the control plane starts the data plane, and starts it again when it ends."`
+	ResyncPeriod time.Duration `yaml:"resync_period" default:"30" max:"86400" doc:"Seconds between comparisons of what the data plane holds with what it should; 0: only after a connection."`
+	UsagePeriod  time.Duration `yaml:"usage_period" default:"5" max:"86400" doc:"Seconds between snapshots of usage; at most about so much is lost with a data plane that ends. 0: all since the last reports."`
 }
 
 type Restart struct {
 	At       `yaml:""`
-	Policy   string `yaml:"policy" default:"always" enum:"always|never|external" doc:"always: start it and start it again; never: start it once; external: something else starts it."`
-	DelayMS  uint32 `yaml:"delay_ms" default:"100" max:"60000" doc:"Milliseconds to wait before the first new start; doubled each time it ends early."`
-	MaxDelay uint32 `yaml:"max_delay_ms" default:"5000" max:"600000" doc:"Where the doubling stops."`
-	Program  string `yaml:"program" max:"255" doc:"Path of the data plane's program; empty: isthmus-dp beside isthmus."`
+	Policy   string        `yaml:"policy" default:"always" enum:"always|never|external" doc:"always: start it and start it again; never: start it once; external: something else starts it."`
+	Delay    time.Duration `yaml:"delay_ms" unit:"ms" default:"100" max:"60000" doc:"Milliseconds to wait before the first new start; doubled each time it ends early."`
+	MaxDelay time.Duration `yaml:"max_delay_ms" unit:"ms" default:"5000" max:"600000" doc:"Where the doubling stops."`
+	Program  string        `yaml:"program" max:"255" doc:"Path of the data plane's program; empty: isthmus-dp beside isthmus."`
 }
 
 type Port struct {
@@ -163,6 +164,7 @@ type Interface struct {
 	Proxy     bool     `yaml:"local_proxy" doc:"Access: answer ARP and ND for all of its networks' addresses."`
 	Clone     Clone    `yaml:"clone" doc:"The kernel's device for an interface of a core port."`
 	GTSM      uint8    `yaml:"gtsm" max:"254" doc:"Hops that BGP to us may come from (RFC 5082); 0: any."`
+	Remark    int      `yaml:"remark" default:"-1" min:"-1" max:"63" doc:"DSCP of received packets; -1: their own."`
 }
 
 // Clone is a TAP device.

@@ -368,6 +368,23 @@ func TestRefusedGTSM(t *testing.T) {
 	}
 }
 
+func TestRefusedRemark(t *testing.T) {
+	with := func(port, dscp string) string {
+		return strings.Replace(base, "port: core,", "port: "+port+", remark: "+dscp+",", 1)
+	}
+	mustParse(t, with("core", "63"))
+	testkit.Equal(t, mustParse(t, base).Interfaces[0].Remark, -1, "without the key")
+	for _, r := range [][2]string{
+		{with("core", "64"), "x.yaml:5: interfaces[0].remark: 64"},
+		{with("access", "0"), `interfaces[0].remark: port "access" is an access port, or has offload`},
+		{strings.Replace(with("core", "0"), "role: core", "role: core, offload: auto", 1),
+			`interfaces[0].remark: port "core" is an access port, or has offload`},
+	} {
+		_, err := Parse("x.yaml", []byte(r[0]))
+		testkit.Refused(t, err, r[1])
+	}
+}
+
 // The largest file in the worst shapes: refused in time, without a crash.
 func TestLargest(t *testing.T) {
 	fill := func(unit string) string { return strings.Repeat(unit, (maxFile-1)/len(unit)) }

@@ -90,28 +90,34 @@ func (d *decoder) tree(data []byte) *yaml.Node {
 		d.fail(0, "", "%d bytes are more than a configuration may have (%d)", len(data), maxFile)
 		return nil
 	}
-	var doc yaml.Node
+	return Document(data, func(line int, format string, args ...any) { d.fail(line, "", format, args...) })
+}
+
+// Document parses a text into its one document's root. Where it has none, it calls fail, line 0 is that of no place, and
+// the root is nil.
+func Document(data []byte, fail func(line int, format string, args ...any)) *yaml.Node {
+	var doc, second yaml.Node
 	reader := yaml.NewDecoder(bytes.NewReader(data))
-	if err := reader.Decode(&doc); err != nil {
-		if errors.Is(err, io.EOF) {
-			d.fail(0, "", "the file is empty")
-			return nil
-		}
+	err := reader.Decode(&doc)
+	switch {
+	case errors.Is(err, io.EOF):
+		fail(0, "the file is empty")
+		return nil
+	case err != nil:
 		line, text := 0, err.Error()
 		if m := yamlLine.FindStringSubmatch(text); m != nil {
 			line, _ = strconv.Atoi(m[1])
 			text = text[len(m[0]):]
 		}
-		d.fail(line, "", "no YAML: %s", text)
+		fail(line, "no YAML: %s", text)
 		return nil
 	}
-	var second yaml.Node
 	if err := reader.Decode(&second); !errors.Is(err, io.EOF) {
-		d.fail(second.Line, "", "a second document, or text after the first, is not read")
+		fail(second.Line, "a second document, or text after the first, is not read")
 		return nil
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
-		d.fail(0, "", "the file is empty")
+		fail(0, "the file is empty")
 		return nil
 	}
 	return doc.Content[0]

@@ -397,6 +397,7 @@ func TestKindNames(t *testing.T) {
 		list = append(list, dp.KindName(kind))
 	}
 	testkit.Equal(t, strings.Join(list, ", "), "kind 0, engine, port, interface, route, neighbour, acl, policer, "+
-		"scheduler, instance, path, session, stream, nat, mirror, counter, nptv6, clone, gtsm, lines, kind 20",
+		"scheduler, instance, path, session, stream, nat, mirror, counter, nptv6, clone, gtsm, lines, remark, "+
+		"kind 21",
 		"words")
 }

@@ -93,6 +93,7 @@ func Compile(cfg *config.Config) (State, error) {
 	c.clones()
 	c.gtsm()
 	c.lines()
+	c.remarks()
 	return c.state, c.err
 }
 
@@ -100,6 +101,14 @@ func (c *compiler) gtsm() {
 	for _, f := range c.Interfaces {
 		if f.GTSM != 0 {
 			c.put(api.KindGTSM, string(f.Name), api.Body(&api.GTSM{Hops: uint32(f.GTSM)}))
+		}
+	}
+}
+
+func (c *compiler) remarks() {
+	for _, f := range c.Interfaces {
+		if f.Remark >= 0 {
+			c.put(api.KindRemark, string(f.Name), api.Body(&api.Remark{DSCP: uint32(f.Remark)}))
 		}
 	}
 }

@@ -27,7 +27,7 @@ ports:
   - {name: access, driver: net_af_packet, device: veth0, role: access, mac: 02:00:00:00:aa:01}
   - {name: core, driver: synth, role: core, mtu: 1600, xconnect: access}
 interfaces:
-  - {name: n3, port: core, outer_vlan: 7, gtsm: 2, addresses: [10.0.0.1/24, "2001:db8::1/64"]}
+  - {name: n3, port: core, outer_vlan: 7, gtsm: 2, remark: 0, addresses: [10.0.0.1/24, "2001:db8::1/64"]}
 routes:
   - {prefix: "2001:db8:1111:2222:3333:4444:5555:6666/128", via: "2001:db8::9"}
   - {prefix: 0.0.0.0/0, via: 10.0.0.9, interface: n3}
@@ -165,6 +165,8 @@ func TestObjects(t *testing.T) {
 		[]any{7, 2, "10.0.0.1/24", "2001:db8::1/64"})
 	guard, _ := decoded[api.GTSM](t, find(t, s, api.KindGTSM, "n3"))
 	equal(t, guard.Hops, 2)
+	boundary, _ := decoded[api.Remark](t, find(t, s, api.KindRemark, "n3"))
+	equal(t, boundary.DSCP, 0)
 	route, _ := decoded[api.Route](t, find(t, s, api.KindRoute, "0.0.0.0/0"))
 	equal(t, []any{route.Prefix.Netip(), route.Via.String(), api.CString(route.Interface[:])},
 		[]any{"0.0.0.0/0", "10.0.0.9", "n3"})

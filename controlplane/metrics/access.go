@@ -20,7 +20,7 @@ type RoundTrips struct {
 
 // SignIns are the figures of sign-in.
 type SignIns struct {
-	On, Failures, Ended, Frames                   []Labelled
+	On, Failures, Ended, Frames, FramesLost       []Labelled
 	PoolUsed, PoolSize, Requests                  []Labelled
 	SignedIn, Waiting, Running                    []Labelled
 	AccountingWaiting                             []Labelled
@@ -62,6 +62,9 @@ var (
 			func(s *SignIns) []Labelled { return s.Running }},
 		{labelled("signin_frames_total", "Frames of subscribers that came up.", "served"),
 			func(s *SignIns) []Labelled { return s.Frames }},
+		{labelled("signin_frames_lost_total",
+			"Frames to subscribers that found the data plane's channel closed or full."),
+			func(s *SignIns) []Labelled { return s.FramesLost }},
 		{labelledGauge("pool_used", "Addresses or prefixes of a pool in use.", "pool"),
 			func(s *SignIns) []Labelled { return s.PoolUsed }},
 		{labelledGauge("pool_size", "Addresses or prefixes of a pool.", "pool"),

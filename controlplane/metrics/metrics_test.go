@@ -88,7 +88,7 @@ func signIns() *SignIns {
 		&s.Frames: "served", &s.PoolUsed: "pool", &s.PoolSize: "pool", &s.Requests: "server use outcome",
 		&s.SignedIn: "", &s.Waiting: "", &s.Running: "", &s.AccountingWaiting: "", &s.AccountingDropped: "what",
 		&s.Protocol: "protocol what", &s.Changes: "outcome", &s.Ignored: "attribute", &s.Replaced: "",
-		&s.ReportsLost: "", &s.ServersUp: "server use", &s.Dropped: "server use reason"} {
+		&s.ReportsLost: "", &s.FramesLost: "", &s.ServersUp: "server use", &s.Dropped: "server use reason"} {
 		*list = []Labelled{{Labels: strings.Fields(labels), Value: 17}}
 	}
 	return s
@@ -201,7 +201,7 @@ func TestNoLabelGrows(t *testing.T) {
 		"listener", "dnn", "qfi", "direction", // DNNs: limits.traffic
 		// Of the configuration, or of a fixed list; attributes: aaa keeps 256.
 		"kind", "state", "served", "pool", "server", "use", "outcome", "what", "protocol", "attribute",
-		"collector"}
+		"collector", "interface"}
 	families, err := Registry(sample, "0.1").Gather()
 	testkit.Must(t, err)
 	labels := 0

@@ -72,7 +72,7 @@ func (c *Channel) Send(f *access.Frame) {
 	}
 }
 
-// Lost are the frames that could not be sent.
+// Lost is Frames'.
 func (c *Channel) Lost() uint64 { return c.lost.Load() }
 
 // Port is Frames'.

@@ -138,6 +138,7 @@ func (f *noFrames) Next(ctx context.Context) ([]access.Frame, error) {
 	return nil, ctx.Err()
 }
 func (f *noFrames) Send(frame *access.Frame) { f.sent = append(f.sent, *frame) }
+func (f *noFrames) Lost() uint64             { return 0 }
 func (f *noFrames) Port(string) (p access.PortAddresses) {
 	return access.PortAddresses{MAC: [6]byte{2}}
 }

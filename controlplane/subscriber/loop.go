@@ -23,8 +23,9 @@ import (
 type Frames interface {
 	// Next waits for frames. They are the caller's until it calls again.
 	Next(ctx context.Context) ([]access.Frame, error)
-	// Send copies; a full channel drops and counts.
+	// Send copies; a full channel drops, and Lost counts it. Any goroutine.
 	Send(f *access.Frame)
+	Lost() uint64
 	Port(name string) access.PortAddresses
 }
 
@@ -250,6 +251,9 @@ func (l *Loop) After(d time.Duration, fn func()) access.Timer {
 
 // Send is access.Host's.
 func (l *Loop) Send(f *access.Frame) { l.opt.Frames.Send(f) }
+
+// FramesLost are those to subscribers that could not be sent. Any goroutine.
+func (l *Loop) FramesLost() uint64 { return l.opt.Frames.Lost() }
 
 // Port is access.Host's.
 func (l *Loop) Port(name string) access.PortAddresses { return l.opt.Frames.Port(name) }

@@ -39,6 +39,7 @@ func (w *town) Next(ctx context.Context) ([]access.Frame, error) {
 	return nil, ctx.Err()
 }
 func (w *town) Send(f *access.Frame)                 { w.down = append(w.down, copied(f.Line, f.EtherType, f.Payload)) }
+func (w *town) Lost() uint64                         { return 0 }
 func (w *town) Port(string) (p access.PortAddresses) { return access.PortAddresses{MAC: [6]byte{2}} }
 
 func copied(l access.Line, etherType uint16, payload []byte) access.Frame {

@@ -108,14 +108,14 @@ func (s *Settings) plan(l *access.Line, said *access.Plan, kept ...string) (acce
 			plan.Portal = append(plan.Portal, to.String())
 		}
 	}
-	seconds := func(to *time.Duration, profile uint32, one access.Setting) {
+	period := func(to *time.Duration, profile time.Duration, one access.Setting) {
 		if *to == 0 && !without(one) {
-			*to = time.Duration(profile) * time.Second
+			*to = profile
 		}
 	}
-	seconds(&plan.SessionTimeout, p.SessionTimeout, access.SessionTimeoutSetting)
-	seconds(&plan.IdleTimeout, p.IdleTimeout, access.IdleTimeoutSetting)
-	seconds(&plan.Interim, p.Interim, access.InterimSetting)
+	period(&plan.SessionTimeout, p.SessionTimeout, access.SessionTimeoutSetting)
+	period(&plan.IdleTimeout, p.IdleTimeout, access.IdleTimeoutSetting)
+	period(&plan.Interim, p.Interim, access.InterimSetting)
 	if plan.Quota == 0 && !without(access.QuotaSetting) {
 		plan.Quota = p.Quota
 	}

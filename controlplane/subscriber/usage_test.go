@@ -200,7 +200,7 @@ func TestChangesAtOnce(t *testing.T) {
 	idle := b.change(h, attribute(radius.IdleTimeout, 0, 0, 0, 9))
 	session := b.change(h, attribute(radius.SessionTimeout, 0, 0, 0, 99))
 	set := SettingsOf(parse(t, file))
-	set.profiles["home"].Interim = 60
+	set.profiles["home"].Interim = time.Minute
 	b.Configure(set)
 	for range 2 { // the second has what the file changed, too
 		b.turn()
@@ -220,7 +220,8 @@ func TestChangeLiftsTheProfile(t *testing.T) {
 	b := start(t, nil)
 	set := SettingsOf(parse(t, file))
 	p := set.profiles["home"]
-	p.Captive, p.Redirect, p.Quota, p.SessionTimeout, p.IdleTimeout = true, "http://pay.test/", 1000, 3600, 60
+	p.Captive, p.Redirect, p.Quota, p.SessionTimeout, p.IdleTimeout = true, "http://pay.test/", 1000, time.Hour,
+		time.Minute
 	b.Configure(set)
 	h := b.up(request("anna", 1))
 	plan := h.session.Grant().Plan

@@ -88,8 +88,14 @@ type RADIUSServer struct {
 type Access interface {
 	// Subscribers are all, at most limit (0: all), or those whom key names, with their attempts.
 	Subscribers(key string, limit uint32) []Subscriber
+	SignIns
+}
+
+// SignIns are what goes on beside the subscribers.
+type SignIns interface {
 	AddressPools() []AddressPool
 	RADIUS() []RADIUSServer
+	FramesLost() uint64 // to subscribers: the data plane's channel was closed or full
 }
 
 var (

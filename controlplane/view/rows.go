@@ -14,8 +14,8 @@ import (
 
 // Tables in the order of the help.
 var Tables = []*Table{
-	portTable, cloneTable, gtsmTable, sessionTable, subscriberTable, poolTable, radiusTable, ruleTable, urrTable,
-	instanceTable, mssTable, natTable, natBlockTable, collectorTable, nptv6Table, mirrorTable, counterTable,
+	portTable, cloneTable, gtsmTable, remarkTable, sessionTable, subscriberTable, poolTable, radiusTable, ruleTable,
+	urrTable, instanceTable, mssTable, natTable, natBlockTable, collectorTable, nptv6Table, mirrorTable, counterTable,
 	trafficTable, associationTable, n4Table, eventTable, routeTable, ignoredRouteTable, neighbourTable, aclTable,
 	schedulerTable, graphTable, dropTable, puntTable, channelTable, workerTable, pathTable, streamTable, totalTable,
 }
@@ -95,6 +95,21 @@ var gtsmTable = list[api.GTSMRow]("gtsm", "how far away BGP may come from", true
 	columns[GTSM]("INTERFACE=Name, HOPS, PASSED, DROPPED")).
 	rates("name", "", "passed dropped")
 
+// Remark is the DSCP that packets get which come in by an interface.
+type Remark struct {
+	Name     string `json:"name"`     // of the interface
+	DSCP     uint32 `json:"dscp"`     // that they get
+	Packets  uint64 `json:"packets"`  // that came in
+	Remarked uint64 `json:"remarked"` // of those, with another DSCP
+}
+
+var remarkTable = list[api.RemarkRow]("remark", "the DSCP of received packets", true, api.TableRemark,
+	columns[Remark]("INTERFACE=Name, DSCP, PACKETS, REMARKED")).
+	rates("name", "dscp", "packets remarked").
+	metrics("interface=Name", `
+	remark_packets_total=Packets: IP packets that came in by an interface with remark.
+	remark_remarked_packets_total=Remarked: Those of them that had another DSCP.`)
+
 // MSS is how many SYNs of an instance's sessions asked for longer segments than they may.
 type MSS struct {
 	Name      string `json:"name"`      // of the network instance of the SYNs; empty: none
@@ -121,11 +136,25 @@ type Channel struct {
 	OverPort       uint64 `json:"over_port"`       // dropped above punt_port
 	Full           uint64 `json:"full"`            // dropped: the other side is too slow
 	Refused        uint64 `json:"refused"`         // no reader; down: malformed, or no such access port
+	Lost           uint64 `json:"lost"`            // down: the control plane found the channel closed or full
 }
 
-var channelTable = list[api.ChannelRow]("channel", "frames between subscribers and the control plane", false,
-	api.TableChannel, columns[Channel](`REASON=Name, FRAMES, OVER SUBSCRIBER, OVER LINE, OVER S-TAG=OverSTag,
-		OVER PORT, FULL, REFUSED`))
+var channelTable = newChannelTable()
+
+func newChannelTable() *Table {
+	n := list[api.ChannelRow]("channel", "frames between subscribers and the control plane", false,
+		api.TableChannel, columns[Channel](`REASON=Name, FRAMES, OVER SUBSCRIBER, OVER LINE, OVER S-TAG=OverSTag,
+			OVER PORT, FULL, REFUSED, LOST`))
+	n.Join = func(c Control, v any) {
+		rows, _ := v.([]Channel)
+		for i := range rows {
+			if rows[i].Name == "down" {
+				rows[i].Lost = c.FramesLost()
+			}
+		}
+	}
+	return n
+}
 
 // Port is one port of the data plane.
 type Port struct {
@@ -144,6 +173,8 @@ type Port struct {
 	RxMissed   uint64 `json:"rx_missed"`    // by the device; of net_af_packet by the kernel
 	RxNoBuffer uint64 `json:"rx_no_buffer"` // no packet buffer was free
 	TxDropped  uint64 `json:"tx_dropped"`   // packets that the device did not take
+	RxErrors   uint64 `json:"rx_errors"`    // frames that the device found bad (FCS, length)
+	TxErrors   uint64 `json:"tx_errors"`    // frames that the device did not send
 
 	Offload        string `json:"offload" word:"offload"` // none, encapsulation, full: what the device does
 	OffloadEntries uint32 `json:"offload_entries"`        // flows that the device forwards
@@ -167,10 +198,12 @@ func (p *Port) state() string {
 
 var portTable = list[api.PortRow]("port", "ports and their counters", true, api.TablePort,
 	columns[Port](`PORT=Name, DRIVER, ROLE, STATE, MTU, MAC, RX PACKETS, RX BYTES, TX PACKETS, TX BYTES, RX MISSED,
-		TX DROPPED, STEERING, OFFLOAD, ENTRIES=OffloadEntries, REFUSED=OffloadRefused, WHY NOT MORE=OffloadWhy`,
+		RX ERRORS, TX DROPPED, TX ERRORS, STEERING, OFFLOAD, ENTRIES=OffloadEntries, REFUSED=OffloadRefused,
+		WHY NOT MORE=OffloadWhy`,
 		num("RX MISSED", func(p *Port) uint64 { return p.RxMissed + p.RxNoBuffer }),
 		str("STATE", (*Port).state))).
-	rates("name", "", "rx_packets rx_bytes tx_packets tx_bytes rx_missed rx_no_buffer tx_dropped").
+	rates("name", "", `rx_packets rx_bytes tx_packets tx_bytes rx_missed rx_no_buffer rx_errors tx_dropped
+		tx_errors`).
 	metrics("port=Name", `
 	port_receive_packets_total=RxPackets: Packets received by the port.
 	port_receive_bytes_total=RxBytes: Bytes received by the port.
@@ -178,7 +211,9 @@ var portTable = list[api.PortRow]("port", "ports and their counters", true, api.
 	port_transmit_bytes_total=TxBytes: Bytes sent by the port.
 	port_receive_missed_total=RxMissed: Packets that the device lost because its queue was full.
 	port_receive_no_buffer_total=RxNoBuffer: Packets that the device lost because no buffer was free.
+	port_receive_errors_total=RxErrors: Frames that the device found bad.
 	port_transmit_dropped_total=TxDropped: Packets that the device did not take.
+	port_transmit_errors_total=TxErrors: Frames that the device did not send.
 	port_offload_entries=OffloadEntries: Flows that the device forwards by itself.
 	port_offload_refused_total=OffloadRefused: Flows that the device, or what they need, left to the software.
 	port_up=Up: 1 when the link is up.`)

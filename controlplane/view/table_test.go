@@ -20,7 +20,7 @@ func TestFieldsAreCopied(t *testing.T) {
 	testkit.Must(t, err)
 	defer c.Close()
 	elsewhere := map[string]string{"session": "Association CPSEID DNN User CPSEIDHex", "acl": "Default",
-		"instance": "Names Interfaces Endpoints Sources Pools"}
+		"instance": "Names Interfaces Endpoints Sources Pools", "channel": "Lost"}
 	for _, table := range Tables {
 		if table.OfControl() || table.Answer.Kind() != reflect.Slice {
 			continue

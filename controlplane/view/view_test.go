@@ -97,7 +97,9 @@ func rows(s *dptest.Server) {
 	s.SetTable(api.TableMSS, api.AppendRow(api.Body(&nameless), &mss))
 	ppp := api.ChannelRow{Frames: 900, OverSubscriber: 1, OverLine: 20, OverSTag: 3, OverPort: 4, Full: 5}
 	put(ppp.Name[:], "ppp-control")
-	s.SetTable(api.TableChannel, api.Body(&ppp))
+	down := api.ChannelRow{Frames: 800}
+	put(down.Name[:], "down")
+	s.SetTable(api.TableChannel, api.AppendRow(api.Body(&ppp), &down))
 	other := api.TrafficRow{Other: 1, QFI: api.NoQFI, UplinkPackets: 2, UplinkBytes: 128}
 	traffic := api.TrafficRow{QFI: 9, DownlinkPackets: 3, DownlinkBytes: 300}
 	put(traffic.Instance[:], "internet")
@@ -204,6 +206,7 @@ func (owned) Subscribers(key string, _ uint32) []Subscriber {
 	return list
 }
 func (owned) AddressPools() []AddressPool { return []AddressPool{{Name: "homes", Size: 9, Used: 1}} }
+func (owned) FramesLost() uint64          { return 6 }
 func (owned) Collectors() []Collector {
 	return []Collector{{Address: "192.0.2.9:514", Protocol: "syslog", State: "down", Sent: 3, Lost: 4, Error: "no"}}
 }

@@ -242,6 +242,6 @@ static int start(const struct api_engine *e)
 
 RTE_INIT(channel_module)
 {
-	module_register("channel", start);
-	timer_register("channel", 1, visit);
+	module_register(start);
+	timer_register(1, visit);
 }

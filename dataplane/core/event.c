@@ -391,9 +391,9 @@ static uint64_t event_rows(struct stats_sink *s, const char *key, uint64_t place
 RTE_INIT(event_module)
 {
 	events.rate = DEFAULT_RATE;
-	module_register("event", start);
+	module_register(start);
 	engine_watch(rates);
-	timer_register("event", 1, visit);
+	timer_register(1, visit);
 	object_commit_watch(event_commit_begin, NULL);
 	stats_table_register(API_TABLE_EVENT, sizeof(struct api_event_row), event_rows);
 }

@@ -16,17 +16,13 @@
 static struct {
 	struct api_engine engine;
 	int started;
-	struct {
-		const char *name;
-		int (*start)(const struct api_engine *engine);
-	} module[MAX_MODULES];
-	uint32_t modules;
+	int (*start[MAX_MODULES])(const struct api_engine *engine);
+	uint32_t starts;
 	void (*watch[MAX_MODULES])(const struct api_engine *engine);
 	uint32_t watches;
 	const struct engine_limit *limit[MAX_LIMITS];
 	uint32_t limits;
 	struct {
-		const char *name;
 		uint32_t interval_ms;
 		uint64_t due_ns;
 		void (*fn)(uint64_t now_ns);
@@ -42,12 +38,11 @@ const struct api_engine *engine_get(void)
 	return all.started ? &all.engine : NULL;
 }
 
-void module_register(const char *name, int (*start)(const struct api_engine *engine))
+void module_register(int (*start)(const struct api_engine *engine))
 {
-	if (all.modules == MAX_MODULES)
+	if (all.starts == MAX_MODULES)
 		rte_panic("more than %d modules\n", MAX_MODULES);
-	all.module[all.modules].name = name;
-	all.module[all.modules++].start = start;
+	all.start[all.starts++] = start;
 }
 
 void engine_limit_register(const struct engine_limit *l)
@@ -83,8 +78,8 @@ int modules_start(const struct api_engine *e)
 	int error = 0;
 
 	all.engine = *e;
-	for (uint32_t i = 0; error == 0 && i < all.modules; i++)
-		error = all.module[i].start(e);
+	for (uint32_t i = 0; error == 0 && i < all.starts; i++)
+		error = all.start[i](e);
 	all.started = error == 0;
 	return error;
 }
@@ -96,11 +91,10 @@ void modules_tell(const struct api_engine *e)
 		all.watch[i](&all.engine);
 }
 
-void timer_register(const char *name, uint32_t interval_ms, void (*fn)(uint64_t now_ns))
+void timer_register(uint32_t interval_ms, void (*fn)(uint64_t now_ns))
 {
 	if (all.timers == MAX_TIMERS)
 		rte_panic("more than %d timers\n", MAX_TIMERS);
-	all.timer[all.timers].name = name;
 	all.timer[all.timers].interval_ms = interval_ms;
 	all.timer[all.timers++].fn = fn;
 }

@@ -10,12 +10,12 @@
 // fn runs on the control thread about every `interval_ms`; while neither workers nor the control thread have done
 // anything for a while, every 20 ms if that is more. From constructors only. now_ns is CLOCK_MONOTONIC, or the
 // replay's clock.
-void timer_register(const char *name, uint32_t interval_ms, void (*fn)(uint64_t now_ns));
-// Timers keep their own intervals for a while: one of them has work. Control thread.
+void timer_register(uint32_t interval_ms, void (*fn)(uint64_t now_ns));
+// Timers have their own intervals for a while from now on: one of them has something to do. Control thread.
 void control_stir(void);
 // Called on the control thread after the ENGINE object was applied, before the first walk: allocate tables here.
 // Returns 0, or a positive errno after object_error(). From constructors only.
-void module_register(const char *name, int (*start)(const struct api_engine *engine));
+void module_register(int (*start)(const struct api_engine *engine));
 const struct api_engine *engine_get(void); // NULL before the ENGINE object was applied
 // fn gets the rates when an ENGINE object was committed: at the start and at each change. From constructors only.
 void engine_watch(void (*fn)(const struct api_engine *engine));

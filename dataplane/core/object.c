@@ -623,6 +623,7 @@ int object_refresh(uint32_t kind, const char *key)
 	int error = body == NULL ? ENOMEM : object_put(&head, body, o->body.length);
 	if (error != 0) {
 		object_abort();
+		object_totals.refused++;
 		return error;
 	}
 	object_commit(&status);

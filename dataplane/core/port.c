@@ -355,6 +355,6 @@ static void follow_devices(uint64_t now_ns)
 
 RTE_INIT(port_show)
 {
-	timer_register("port-no-buffer", 100, follow_devices);
+	timer_register(100, follow_devices);
 	stats_table_register(API_TABLE_PORT, sizeof(struct api_port_row), port_rows);
 }

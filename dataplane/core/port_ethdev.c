@@ -171,6 +171,8 @@ static void ethdev_stats(struct port *p, struct api_port_row *row)
 	if (ethdev_counts(&e->dev, &s) == 0) {
 		row->rx_missed = s.imissed;
 		row->rx_no_buffer = s.rx_nombuf;
+		row->rx_errors = s.ierrors;
+		row->tx_errors = s.oerrors;
 	}
 	row->up = (uint32_t)ethdev_link(&e->dev);
 	if (rte_eth_link_get_nowait(e->dev.id, &link) == 0) {
@@ -272,6 +274,6 @@ static const struct port_driver ethdev_driver = {
 RTE_INIT(ethdev_register)
 {
 	port_driver_register(&ethdev_driver);
-	timer_register("port-taken", 100, look_for_taken);
+	timer_register(100, look_for_taken);
 	rte_dev_event_callback_register(NULL, on_device_event, NULL);
 }

@@ -180,6 +180,6 @@ static void poll_links(uint64_t now_ns)
 
 RTE_INIT(share_port_register)
 {
-	timer_register("share", POLL_MS, poll_links);
+	timer_register(POLL_MS, poll_links);
 	port_driver_register(&share_driver);
 }

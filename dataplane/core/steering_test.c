@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which steering a port gets by its device's capabilities: DPDK's net_null and net_ring, whose answers this program
+// What a port makes of what its device says: steering, errors. DPDK's net_null and net_ring, whose words this program
 // changes.
 
 // clang-format off
@@ -20,6 +20,7 @@
 // The device's answers and settings, in place of DPDK's functions of the same names.
 static struct {
 	uint64_t offers; // hashes, beside its own
+	uint64_t bad, unsent; // frames
 	uint64_t hash; // that it was configured with
 	uint64_t takes; // types of RSS actions
 	uint32_t level; // at most, of RSS actions
@@ -39,6 +40,16 @@ int rte_eth_dev_info_get(uint16_t id, struct rte_eth_dev_info *info)
 	int error = real(id, info);
 
 	info->flow_type_rss_offloads |= device.offers;
+	return error;
+}
+
+int rte_eth_stats_get(uint16_t id, struct rte_eth_stats *s)
+{
+	int (*real)(uint16_t, struct rte_eth_stats *) = next("rte_eth_stats_get");
+	int error = real(id, s);
+
+	s->ierrors += device.bad;
+	s->oerrors += device.unsent;
 	return error;
 }
 
@@ -92,12 +103,13 @@ int rte_flow_destroy(uint16_t id, struct rte_flow *flow, struct rte_flow_error *
 	return 0;
 }
 
-// Opens a port of the present device, closes it, and returns its row's steering.
-static uint32_t steering_of(const char *driver, uint32_t role, uint32_t queues, uint32_t offload)
+// Opens a port of the device as it is now, closes it, and returns what its row says.
+static struct api_port_row row_of(const char *driver, uint32_t role, uint32_t queues, uint32_t offload)
 {
 	struct api_port port = {.role = role, .mtu = 1500, .queues = queues, .offload = offload};
 	const struct api_port_row *row;
-	uint32_t count, steering;
+	struct api_port_row kept;
+	uint32_t count;
 
 	snprintf(port.driver, sizeof(port.driver), "%s", driver);
 	if (strcmp(driver, "net_null") == 0)
@@ -108,11 +120,16 @@ static uint32_t steering_of(const char *driver, uint32_t role, uint32_t queues, 
 		fail_msg("%s: %s", driver, kit_error());
 	row = kit_rows(API_TABLE_PORT, "p", sizeof(*row), &count);
 	assert_int_equal(count, 1);
-	steering = row->steering;
+	kept = *row;
 	kit_begin();
 	kit_delete(API_PORT, "p");
 	assert_int_equal(kit_commit(), 0);
-	return steering;
+	return kept;
+}
+
+static uint32_t steering_of(const char *driver, uint32_t role, uint32_t queues, uint32_t offload)
+{
+	return row_of(driver, role, queues, offload).steering;
 }
 
 static uint32_t of_null(uint32_t role)
@@ -208,6 +225,17 @@ static void all_rules_or_none(void **state)
 	assert_int_equal(device.rules, 0);
 }
 
+// A bad cable or transceiver is seen here alone: such frames never reach the software.
+static void errors_are_counted(void **state)
+{
+	device.bad = 7;
+	device.unsent = 3;
+	struct api_port_row row = row_of("net_null", API_ROLE_CORE, 0, 0);
+
+	assert_int_equal(row.rx_errors, 7);
+	assert_int_equal(row.tx_errors, 3);
+}
+
 static int setup(void **state)
 {
 	struct api_engine e = kit_engine();
@@ -225,6 +253,7 @@ int main(void)
 		cmocka_unit_test_setup(by_what_is_inside, forget),
 		cmocka_unit_test_setup(by_rules, forget),
 		cmocka_unit_test_setup(all_rules_or_none, forget),
+		cmocka_unit_test_setup(errors_are_counted, forget),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

@@ -493,5 +493,5 @@ int trace_polled(uint32_t number, enum api_trace_end end, struct api_trace_state
 
 RTE_INIT(trace_start)
 {
-	timer_register("trace", TIMER_MS, tick);
+	timer_register(TIMER_MS, tick);
 }

@@ -44,7 +44,7 @@ type Options struct {
 	Instances   int           // gateways side by side
 	TesterCPUs  []int         // a thread of the tester each; nil: one thread, not pinned
 	ControlCPUs []int         // where everything else may run; nil: anywhere
-	TesterBin   string        // isthmus-traffic
+	TesterBin   string        // isthmus-traffic-engine
 	// folder for the tester's profiles and results and the gateway's configuration; empty: not kept
 	Keep string
 }

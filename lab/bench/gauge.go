@@ -25,27 +25,22 @@ type gauge struct {
 // window is a gateway's counts around one trial. The tester does not wait for the readings, so a few packets at both
 // ends may lie outside. Ratios are unaffected; sums are of the whole run.
 type window struct {
-	purpose string
-	rate    float64
-	a, b    *counters // nil when they could not be read
+	a, b *counters // nil when they could not be read
 }
 
-// event follows one event of the tester.
-func (g *gauge) event(e tester.Event) {
-	if e.Event != tester.EventBegin && e.Event != tester.EventEnd {
-		return
-	}
+// trial is that one begins, or has ended.
+func (g *gauge) trial(ended bool) {
 	c, err := g.read()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != nil && g.err == nil {
 		g.err = err
 	}
-	if e.Event == tester.EventBegin {
+	if !ended {
 		g.pending = c
 		return
 	}
-	g.trials = append(g.trials, window{purpose: e.Purpose, rate: e.RatePPS, a: g.pending, b: c})
+	g.trials = append(g.trials, window{g.pending, c})
 	g.pending = nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/command"
 	"isthmus/lab/tester"
+	"isthmus/lab/tester/office"
 )
 
 // device is a running gateway at two links, ready to be measured. A chain of functions counts as one device: the
@@ -64,7 +65,7 @@ func Measure(ctx context.Context, opt Options) (*LinkResult, error) {
 
 // newOutside makes the run's folder and keeps us off the workers' CPUs.
 func newOutside(opt Options) (m *outside, done func(), err error) {
-	if _, err := tester.Find(opt.TesterBin); err != nil {
+	if _, err := office.Find(opt.TesterBin); err != nil {
 		return nil, nil, err
 	}
 	restore, err := Confine(opt.ControlCPUs)
@@ -226,11 +227,11 @@ func (m *outside) run(ctx context.Context, devices []*device, p *tester.Profile,
 	g := &gauge{devices: devices, ctx: quiet}
 	opt := m.testerOptions(what)
 	bar, trials := command.NewProgress(m.opt.Progress, what), 0
-	opt.Event = func(e tester.Event) {
-		g.event(e)
-		if e.Event == tester.EventBegin {
+	opt.Progress = func(t *tester.Trial, ended bool) {
+		g.trial(ended)
+		if !ended {
 			trials++
-			bar.Set(fmt.Sprintf("%s: trial %d, %s at %.3f Mpps", what, trials, e.Purpose, e.RatePPS/1e6), -1)
+			bar.Set(fmt.Sprintf("%s: trial %d, %s at %.3f Mpps", what, trials, t.Purpose, t.RatePPS/1e6), -1)
 		}
 	}
 	end, done := farEnd(devices)
@@ -280,8 +281,8 @@ func (r *linkRun) window(i int) window {
 	return r.windows[i]
 }
 
-func (m *outside) testerOptions(what string) tester.Options {
-	opt := tester.Options{Binary: m.opt.TesterBin, NoHuge: m.opt.NoHuge}
+func (m *outside) testerOptions(what string) TesterOptions {
+	opt := TesterOptions{Engine: m.opt.TesterBin, NoHuge: m.opt.NoHuge}
 	if m.opt.Keep != "" {
 		opt.Dir = filepath.Join(m.opt.Keep, fileName(what))
 	}

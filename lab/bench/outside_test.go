@@ -3,69 +3,47 @@
 package bench
 
 import (
-	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"isthmus/api"
 	"isthmus/controlplane/agent/plan"
 	"isthmus/lab/tester"
+	"isthmus/lab/tester/office"
 )
 
-// The test binary acts as isthmus-traffic in the way of this variable.
-const actAs = "ISTHMUS_FAKE_TESTER"
+// The test binary plays isthmus-traffic-engine when this variable is set: it waits for an interrupt.
+const actAs = "ISTHMUS_FAKE_ENGINE"
 
 func TestMain(m *testing.M) {
-	if how := os.Getenv(actAs); how != "" {
-		os.Exit(fakeTester(how, os.Args[1:]))
+	if os.Getenv(actAs) != "" {
+		ended := make(chan os.Signal, 1)
+		signal.Notify(ended, os.Interrupt)
+		<-ended
+		return
 	}
 	os.Exit(m.Run())
 }
 
-// fakeTester begins a trial and finishes it, or waits for its end from outside.
-func fakeTester(how string, args []string) int {
-	fmt.Println(`{"event":"ready"}`)
-	fmt.Println(`{"event":"begin","purpose":"fixed","rate_pps":1000,"asked_seconds":0.01}`)
-	if n, _ := os.Stdin.Read(make([]byte, 1)); n != 1 {
-		return 3
-	}
-	if how == "waits" {
-		select {}
-	}
-	data, _ := json.Marshal(tester.Result{Complete: true})
-	if os.WriteFile(args[slices.Index(args, "--json")+1], data, 0o644) != nil {
-		return 4
-	}
-	return 0
-}
-
-func self(t *testing.T, how string) tester.Options {
-	t.Helper()
-	t.Setenv(actAs, how)
+func TestADeviceThatEndsIsTold(t *testing.T) {
+	t.Setenv(actAs, "waits")
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tester.Options{Binary: program}
-}
-
-func TestADeviceThatEndsIsTold(t *testing.T) {
-	exited := make(chan struct{})
-	opt := self(t, "waits")
-	opt.Event = func(e tester.Event) {
-		if e.Event == tester.EventBegin {
-			close(exited)
-		}
+	p, err := TesterProfile(everyProfile()[0])
+	if err != nil {
+		t.Fatal(err)
 	}
-	opt.Patience = 20 * time.Second
+	exited := make(chan struct{})
+	close(exited)
 	end := End{Name: "thing", Exited: exited, Words: func() string { return "out of buffers" }}
-	_, err := RunAgainst(t.Context(), end, &tester.Profile{}, opt)
+	_, err = RunAgainst(t.Context(), end, p, TesterOptions{Engine: program})
 	if err == nil || !strings.Contains(err.Error(), "thing ended while it was measured\nout of buffers") {
 		t.Errorf("%v", err)
 	}
@@ -143,12 +121,9 @@ func TestRelayConfigurationsAreAccepted(t *testing.T) {
 	}
 }
 
-// Every load of every profile is what isthmus-traffic takes.
+// Every load of every profile is what the tester takes, and its engine where that is built.
 func TestTesterProfilesAreAccepted(t *testing.T) {
-	program, err := exec.LookPath(filepath.Join(buildFolder(), "isthmus-traffic"))
-	if err != nil {
-		t.Skip("isthmus-traffic is not built")
-	}
+	engine, unbuilt := exec.LookPath(filepath.Join(buildFolder(), "isthmus-traffic-engine"))
 	access, core := wires(t)
 	for _, opt := range everyProfile() {
 		s, err := newScene(opt, 0)
@@ -167,11 +142,15 @@ func TestTesterProfilesAreAccepted(t *testing.T) {
 				if p.Run = m.plan(searchFull); k > 0 {
 					p.Run = m.plan(searchRough)
 				}
-				file := filepath.Join(t.TempDir(), "profile.yaml")
-				if err := p.Write(file); err != nil {
+				data, err := p.YAML()
+				if err != nil {
 					t.Fatal(err)
 				}
-				if err := tester.Check(t.Context(), program, file); err != nil {
+				c, err := tester.Parse("profile.yaml", data)
+				if err == nil && unbuilt == nil {
+					err = office.Check(t.Context(), engine, c)
+				}
+				if err != nil {
 					t.Errorf("%s, %s: %v", opt.Profile, pt.name, err)
 				}
 			}

@@ -122,7 +122,7 @@ func benchFlags(cmd *cobra.Command, opt *bench.Options, words *benchWords) {
 	f.BoolVar(&opt.NoHuge, "no-huge", false, "do without huge pages; memif then copies at both ends")
 	f.StringVar(&opt.DPBinary, "dp-binary", "", "path of isthmus-dp (default: beside isthmus, then PATH)")
 	f.StringVar(&opt.TesterBin, "traffic-binary", "",
-		"path of isthmus-traffic (default: beside isthmus, then PATH)")
+		"path of isthmus-traffic-engine (default: beside isthmus, then PATH)")
 	f.StringVar(&opt.Keep, "keep", "",
 		"keep the gateway's configuration and the tester's profiles and results in this folder")
 	f.BoolVar(&words.peers, "peers", false, "measure other programs in the gateway's place too, in turn with it")

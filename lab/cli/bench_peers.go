@@ -65,7 +65,7 @@ func comparePeers(ctx context.Context, opt bench.Options, rounds int, say func(f
 	defer restore()
 	measure := func(ctx context.Context, name string, r *peer.Running, p *tester.Profile) (*tester.Result, error) {
 		end := bench.End{Name: name, Exited: r.Exited, Words: r.Words}
-		return bench.RunAgainst(ctx, end, p, tester.Options{Binary: opt.TesterBin, NoHuge: opt.NoHuge})
+		return bench.RunAgainst(ctx, end, p, bench.TesterOptions{Engine: opt.TesterBin, NoHuge: opt.NoHuge})
 	}
 	veth := opt
 	veth.Link = bench.LinkAFPacket

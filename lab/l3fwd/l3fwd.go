@@ -204,7 +204,7 @@ func (o *Options) point(ctx context.Context, ports, size int) ([]peer.Row, error
 	setup := peer.Setup{CPU: b.CPUs[0], MainCPU: b.TesterCPUs[0], Descriptors: 1024, NoHuge: b.NoHuge, Ends: list}
 	measure := func(ctx context.Context, name string, r *peer.Running, p *tester.Profile) (*tester.Result, error) {
 		end := bench.End{Name: name, Exited: r.Exited, Words: r.Words}
-		return bench.RunAgainst(ctx, end, p, tester.Options{Binary: b.TesterBin, NoHuge: b.NoHuge})
+		return bench.RunAgainst(ctx, end, p, bench.TesterOptions{Engine: b.TesterBin, NoHuge: b.NoHuge})
 	}
 	opt := peer.Options{Setup: setup, Repetitions: o.Rounds, Base: base, Latency: base.Run.Latency, Say: o.Say}
 	return peer.RunAll(ctx, o.programs(list), opt, measure)

@@ -52,13 +52,8 @@ func (c *crowd) Packet(d *dialer.Client, ipv6 []byte) {
 	}
 }
 
-// Ended is dialer.Env's.
-func (c *crowd) Ended(d *dialer.Client, cause access.Cause, why string) {
-	i := c.index[d]
-	if c.homes[i].dials = false; cause != access.UserRequest {
-		c.ended(i, why)
-	}
-}
+// Ended is dialer.Env's. What the crowd hangs up itself, it does when it is closed.
+func (c *crowd) Ended(d *dialer.Client, _ access.Cause, why string) { c.ended(c.index[d], why) }
 
 // advertised is the prefix in a router advertisement (RFC 4861 §4.2, §4.6.2), invalid in any other packet, the name
 // servers (RFC 8106 §5.1), and any fault.

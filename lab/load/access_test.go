@@ -4,6 +4,7 @@ package load
 
 import (
 	"encoding/binary"
+	"net/netip"
 	"os"
 	"syscall"
 	"testing"
@@ -31,37 +32,68 @@ func discovery(t *testing.T, c *crowd) (byte, *pppoe.Tags) {
 	return code, &tags
 }
 
-// says gives a home the gateway's answer to its last packet.
-func says(t *testing.T, c *crowd, code byte, more func(b []byte) []byte) {
+// says gives a home what the gateway says to its last packet.
+func says(t *testing.T, c *crowd, code byte, id uint16, more func(b []byte) []byte) {
 	t.Helper()
 	_, asked := discovery(t, c)
-	b := pppoe.AppendTag(pppoe.AppendHeader(nil, code, 0), pppoe.TagService, nil)
+	b := pppoe.AppendTag(pppoe.AppendHeader(nil, code, id), pppoe.TagService, nil)
 	b = pppoe.Finish(more(pppoe.AppendTag(b, pppoe.TagHostUniq, asked.HostUniq)))
-	to := macOf(0)
-	f := binary.BigEndian.AppendUint16(append(to[:], 2, 0, 0, 0, 0, 1), pppoe.EtherDiscovery)
-	c.frame(append(f, b...))
+	comes(c, pppoe.EtherDiscovery, b)
 }
 
-// A home that was turned away, or gave up, dials again.
-func TestDialsAgain(t *testing.T) {
+func comes(c *crowd, etherType uint16, b []byte) {
+	to := macOf(0)
+	c.frame(append(binary.BigEndian.AppendUint16(append(to[:], 2, 0, 0, 0, 0, 1), etherType), b...))
+}
+
+// requesting is one home that has sent its PADR.
+func requesting(t *testing.T) *crowd {
+	t.Helper()
 	file, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	t.Cleanup(func() { file.Close() })
 	opt := AccessOptions{Subscribers: 1, Rate: 1, IPv4: true, Methods: []access.Method{access.CHAP}}
 	c, err := newCrowd(opt, file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.dial(0)
-	says(t, c, pppoe.PADO, func(b []byte) []byte {
+	says(t, c, pppoe.PADO, 0, func(b []byte) []byte {
 		return pppoe.AppendTag(pppoe.AppendTag(b, pppoe.TagName, []byte("x")), pppoe.TagCookie, []byte("y"))
 	})
 	if code, _ := discovery(t, c); code != pppoe.PADR {
 		t.Fatalf("code %#x, not a PADR", code)
 	}
-	says(t, c, pppoe.PADS, func(b []byte) []byte {
+	return c
+}
+
+// A home whose link the gateway terminates (RFC 1661 §5.5) is no longer on line, and dials again.
+func TestGatewayTerminates(t *testing.T) {
+	c := requesting(t)
+	says(t, c, pppoe.PADS, 9, func(b []byte) []byte { return b })
+	c.got(0, netip.MustParseAddr("192.0.2.1"), netip.Prefix{})
+	if c.online != 1 {
+		t.Fatal("the home is not on line")
+	}
+	terminate := []byte{0xc0, 0x21, 5, 1, 0, 4}
+	comes(c, pppoe.EtherSession, pppoe.Finish(append(pppoe.AppendHeader(nil, 0, 9), terminate...)))
+	if c.online != 0 || c.result.Ended != 1 || len(c.result.Wrong) != 1 {
+		t.Fatalf("%d on line, %+v", c.online, c.result)
+	}
+	c.queued = 0
+	c.began = c.began.Add(-2 * time.Second)
+	c.expire()
+	if code, _ := discovery(t, c); code != pppoe.PADI {
+		t.Fatalf("code %#x, not a PADI", code)
+	}
+}
+
+// A home that was turned away, or gave up, dials again.
+func TestDialsAgain(t *testing.T) {
+	c := requesting(t)
+	says(t, c, pppoe.PADS, 0, func(b []byte) []byte {
 		return pppoe.AppendTag(b, pppoe.TagSystemError, []byte("full"))
 	})
 	c.queued = 0

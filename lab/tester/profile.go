@@ -4,11 +4,7 @@
 // (docs/reference/tester.md), and runs the program.
 package tester
 
-import (
-	"os"
-
-	"go.yaml.in/yaml/v3"
-)
+import "go.yaml.in/yaml/v3"
 
 // Profile is the tester's one file: ports, streams and the run. The reader goes by the tag `in`: "!" for a required
 // key, how a value is read (scalar in read.go), permitted words, and bounds (of a text in bytes). Behind "=" stands the
@@ -222,15 +218,6 @@ type Capture struct {
 
 // YAML is the file.
 func (p *Profile) YAML() ([]byte, error) { return yaml.Marshal(p) }
-
-// Write writes the file.
-func (p *Profile) Write(file string) error {
-	data, err := p.YAML()
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, data, 0o644)
-}
 
 // Pointer to a value, for fields where zero is not the preset.
 func Pointer[T any](v T) *T { return &v }

@@ -95,33 +95,19 @@ func Parse(file string, data []byte) (*Checked, error) {
 	return c, nil
 }
 
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
-
-// tree parses the text into its one document's root, or reports the fault.
+// tree parses the text into its one document's root, or says why not.
 func (r *reader) tree(data []byte) *yaml.Node {
 	if len(data) > mostBytes {
 		return r.no(1, "is larger than 1 MB")
 	}
-	var doc, second yaml.Node
-	in := yaml.NewDecoder(bytes.NewReader(data))
-	if err := in.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
-		m := yamlLine.FindStringSubmatch(err.Error())
-		line, text := 1, err.Error()
-		if m != nil {
-			line, _ = strconv.Atoi(cmp.Or(m[1], "1"))
-			text = text[len(m[0]):]
-		}
-		return r.no(line, "no YAML: "+text)
+	root := config.Document(data, func(line int, format string, args ...any) {
+		r.no(max(1, line), fmt.Sprintf(format, args...))
+	})
+	if root == nil {
+		return nil
 	}
-	if len(doc.Content) == 0 {
-		return r.no(1, "the file is empty")
-	}
-	root := doc.Content[0]
 	if text, single := scalarText(root); single && text == "" {
 		return r.no(1, "the file is empty")
-	}
-	if err := in.Decode(&second); !errors.Is(err, io.EOF) {
-		return r.no(max(1, second.Line), "a second document; a profile has one")
 	}
 	if why := r.walk(root, 0); why != "" {
 		return r.no(1, why)

@@ -78,7 +78,7 @@ func TestTextsThatAreNoProfile(t *testing.T) {
 		"# nothing\n":       "x.yaml:1: the file is empty\n",
 		"--- \n":            "x.yaml:1: the file is empty\n",
 		"- a\n- b\n":        "x.yaml:1: must be a mapping (key: value)\n",
-		"a: 1\n---\nb: 2\n": "x.yaml:2: a second document; a profile has one\n",
+		"a: 1\n---\nb: 2\n": "x.yaml:2: a second document, or text after the first, is not read\n",
 		"a: &a [*a]\n":      "x.yaml:1: mappings, lists and aliases stand in each other more than 16 deep\n",
 		strings.Repeat("[", 17) + "1" + strings.Repeat("]", 17) +
 			"\n": "x.yaml:1: mappings, lists and aliases stand in " +

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 )
 
 // Result is the JSON of one run. Rates are packets per second, bits per second in units of 10^9 where named gbps, times
@@ -28,12 +27,10 @@ type Result struct {
 	Search      *SearchResult `json:"search,omitempty"`
 	Reference   *Reference    `json:"reference,omitempty"` // of parts: in latency trials and steps
 	// what the tester itself offered at most, when it was tried
-	MaximumPPS float64  `json:"tester_maximum_pps,omitempty"`
-	Status     int      `json:"status"`  // exit status without signals
-	Verdict    string   `json:"verdict"` // "good", or why status is not 0
-	Trials     []Trial  `json:"trials"`  // in their order
-	Words      string   `json:"-"`       // what it printed last
-	Wanted     *Profile `json:"-"`       // what was asked for
+	MaximumPPS float64 `json:"tester_maximum_pps,omitempty"`
+	Status     int     `json:"status"`  // exit status without signals
+	Verdict    string  `json:"verdict"` // "good", or why status is not 0
+	Trials     []Trial `json:"trials"`  // in their order
 }
 
 // Reference is a rate, and the index of the goal that it is the result of (-1: it is the profile's).
@@ -206,19 +203,6 @@ type Histogram struct {
 	P999    float64      `json:"p999"`
 	Max     float64      `json:"max"`
 	Buckets [][3]float64 `json:"histogram,omitempty"` // [low, high, count]; only those that are not empty
-}
-
-// ReadResult reads the JSON of a run.
-func ReadResult(file string) (*Result, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	r := &Result{}
-	if err := json.Unmarshal(data, r); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return r, nil
 }
 
 // Refused is the sum over the streams.

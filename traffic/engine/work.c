@@ -49,6 +49,8 @@ static const char *check_job(const struct job *j)
 		return "isthmus-traffic and its engine are of different builds";
 	if (j->ports == 0 || j->ports > JOB_PORTS || j->streams == 0 || j->streams > JOB_STREAMS || j->cpus > JOB_CPUS)
 		return "too many ports, streams or CPUs, or none";
+	if (j->gateway_cpu > UINT16_MAX && j->gateway_cpu != JOB_NO_CPU)
+		return "a gateway's CPU out of bounds";
 	if (!within(j->drain, 0.001, SECONDS_MAX) || !within(j->link_wait, 0.001, SECONDS_MAX) ||
 		!within(j->steal_max, 0, 1) || !ends(j->capture.file, sizeof(j->capture.file)))
 		return "a time or part out of bounds";

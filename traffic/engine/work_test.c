@@ -59,6 +59,7 @@ static void fields_out_of_bounds(void **state)
 	REFUSED(kit.job.ports, JOB_PORTS + 1);
 	REFUSED(kit.job.streams, JOB_STREAMS + 1);
 	REFUSED(kit.job.cpus, JOB_CPUS + 1);
+	REFUSED(kit.job.gateway_cpu, 0x10000); // cut to 16 bits it would be CPU 0
 	REFUSED(kit.job.drain, NAN);
 	REFUSED(kit.job.link_wait, INFINITY);
 	REFUSED(kit.job.steal_max, 1.5);

@@ -94,7 +94,7 @@ func (p *Plan) NeedsRestart(running *Plan) string {
 		{"resync_period", was.ResyncPeriod == is.ResyncPeriod},
 		{"usage_period", was.UsagePeriod == is.UsagePeriod},
 		{"restart.policy", was.Restart.Policy == is.Restart.Policy},
-		{"restart.delay_ms", was.Restart.DelayMS == is.Restart.DelayMS},
+		{"restart.delay_ms", was.Restart.Delay == is.Restart.Delay},
 		{"restart.max_delay_ms", was.Restart.MaxDelay == is.Restart.MaxDelay},
 		{"restart.program", was.Restart.Program == is.Restart.Program},
 	} {

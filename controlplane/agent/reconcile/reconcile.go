@@ -119,7 +119,7 @@ func (r *Reconciler) Run(ctx context.Context, hangup <-chan os.Signal) {
 	reachable, absent := r.opt.Announcer.ReachableChanged(), time.After(absence)
 	link.dial(ctx, up)
 	var resync <-chan time.Time // nil, which never comes, without a period
-	if period := time.Duration(r.plan.Control.ResyncPeriod) * time.Second; period > 0 {
+	if period := r.plan.Control.ResyncPeriod; period > 0 {
 		resync = time.Tick(period)
 	}
 	var lost <-chan struct{}

@@ -48,8 +48,7 @@ type Sessions interface {
 // SignIns are the subscribers who sign in.
 type SignIns interface {
 	Rows(ctx context.Context, key string) ([]subscriber.Row, []subscriber.Attempt, error)
-	AddressPools() []view.AddressPool
-	RADIUS() []view.RADIUSServer
+	view.SignIns
 	// Clear ends the sessions of who is named, for a cause by its word; Drain all.
 	Clear(ctx context.Context, who, cause string) (v1.Cleared, error)
 	Drain(ctx context.Context) (v1.Drained, error)

@@ -50,6 +50,7 @@ func (s *SignIns) Figures(ctx context.Context) *metrics.SignIns {
 	m.Running = append(m.Running, one(uint64(c.Running)))
 	m.Frames = append(m.Frames, one(c.PPPoE, "pppoe"), one(c.IPoE, "ipoe"), one(c.NobodyThere, "no-port"),
 		one(c.NotServed, "not-served"))
+	m.FramesLost = append(m.FramesLost, one(s.Loop.FramesLost()))
 	state := s.AAA.State()
 	m.AccountingWaiting = append(m.AccountingWaiting, one(uint64(state.Queue.Waiting)))
 	q, d := &state.Queue, &state.Changes

@@ -44,7 +44,7 @@ func (s *SignIns) Rows(ctx context.Context, key string) ([]subscriber.Row, []sub
 	return found.rows, found.attempts, nil
 }
 
-// AddressPools is view.Access's.
+// AddressPools is view.SignIns'.
 func (s *SignIns) AddressPools() (list []view.AddressPool) {
 	if s == nil {
 		return nil
@@ -61,7 +61,15 @@ func (s *SignIns) AddressPools() (list []view.AddressPool) {
 	return list
 }
 
-// RADIUS is view.Access's.
+// FramesLost is view.SignIns'.
+func (s *SignIns) FramesLost() uint64 {
+	if s == nil {
+		return 0
+	}
+	return s.Loop.FramesLost()
+}
+
+// RADIUS is view.SignIns'.
 func (s *SignIns) RADIUS() (list []view.RADIUSServer) {
 	if s == nil {
 		return nil

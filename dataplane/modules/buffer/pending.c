@@ -162,5 +162,5 @@ int pending_start(uint32_t sessions)
 
 RTE_INIT(buffer_pending)
 {
-	timer_register("buffer-pending", RETRY_EVERY_MS, retry);
+	timer_register(RETRY_EVERY_MS, retry);
 }

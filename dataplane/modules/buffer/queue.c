@@ -309,7 +309,7 @@ RTE_INIT(buffer_module)
 		.changed = session_has_changed, .removed = session_is_gone, .waiting = packets_waiting};
 
 	session_watch(&watcher);
-	module_register("buffer", start);
+	module_register(start);
 	engine_watch(set_longest);
 	buffer_tables.notice_data = event_notice_register(pending_data, pending_lost);
 	buffer_tables.notice_full = event_notice_register(on_full, NULL);

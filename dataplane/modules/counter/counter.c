@@ -279,6 +279,6 @@ static int start(const struct api_engine *e)
 
 RTE_INIT(counter_module)
 {
-	module_register("counter", start);
-	timer_register("counter", TICK_MS, tick);
+	module_register(start);
+	timer_register(TICK_MS, tick);
 }

@@ -209,13 +209,29 @@ static uint16_t process_ue(struct rte_graph *graph, struct rte_node *node, void 
 	return process_instance(graph, node, objs, n, &fronts[UE]);
 }
 
+// Without a list of theirs, packets pass by the nodes.
+static enum stage_wants wants_uplink(void)
+{
+	return firewall_list(ACL_UPLINK) != NULL ? STAGE_ALL : STAGE_NONE;
+}
+
+static enum stage_wants wants_downlink(void)
+{
+	return firewall_list(ACL_DOWNLINK) != NULL ? STAGE_ALL : STAGE_NONE;
+}
+
+static enum stage_wants wants_instance(void)
+{
+	return firewall_instances() ? STAGE_ALL : STAGE_NONE;
+}
+
 static struct rte_node_register firewall_uplink = {
 	.name = "firewall-uplink",
 	.process = process_uplink,
 	.nb_edges = EDGE_COUNT,
 	.next_nodes = {[EDGE_SESSION] = "@lookup-uplink", [EDGE_DROP] = "drop"},
 };
-NODE_STAGE(firewall_uplink, "lookup-uplink", .standard = 1)
+NODE_STAGE(firewall_uplink, "lookup-uplink", .standard = 1, .wants = wants_uplink)
 
 static struct rte_node_register firewall_downlink = {
 	.name = "firewall-downlink",
@@ -223,7 +239,7 @@ static struct rte_node_register firewall_downlink = {
 	.nb_edges = EDGE_COUNT,
 	.next_nodes = {[EDGE_SESSION] = "@lookup-downlink", [EDGE_DROP] = "drop"},
 };
-NODE_STAGE(firewall_downlink, "lookup-downlink", .standard = 1)
+NODE_STAGE(firewall_downlink, "lookup-downlink", .standard = 1, .wants = wants_downlink)
 
 static struct rte_node_register firewall_tunnel = {
 	.name = "firewall-tunnel",
@@ -231,7 +247,7 @@ static struct rte_node_register firewall_tunnel = {
 	.nb_edges = EDGE_COUNT,
 	.next_nodes = {[EDGE_SESSION] = "@lookup-tunnel", [EDGE_DROP] = "drop"},
 };
-NODE_STAGE(firewall_tunnel, "lookup-tunnel", .standard = 1)
+NODE_STAGE(firewall_tunnel, "lookup-tunnel", .standard = 1, .wants = wants_instance)
 
 static struct rte_node_register firewall_ue = {
 	.name = "firewall-ue",
@@ -239,7 +255,7 @@ static struct rte_node_register firewall_ue = {
 	.nb_edges = EDGE_COUNT,
 	.next_nodes = {[EDGE_SESSION] = "@lookup-ue", [EDGE_DROP] = "drop"},
 };
-NODE_STAGE(firewall_ue, "lookup-ue", .standard = 1)
+NODE_STAGE(firewall_ue, "lookup-ue", .standard = 1, .wants = wants_instance)
 
 static void after(struct trace_text *to, struct worker *w, struct rte_mbuf *m, const char *next)
 {

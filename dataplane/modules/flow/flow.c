@@ -280,7 +280,7 @@ ENGINE_LIMIT(max_rules, 1, (1u << TUPLE_STATE_BITS) - API_MAX_PDR)
 
 RTE_INIT(flow_module)
 {
-	module_register("flow", start);
+	module_register(start);
 	flow_engine_register(&software);
 }
 

@@ -176,5 +176,5 @@ RTE_INIT(flow_access_start)
 {
 	resume = resume_register("flow-access");
 	arc_bypass_register(&bypass);
-	module_register("flow-access", start);
+	module_register(start);
 }

@@ -299,5 +299,5 @@ RTE_INIT(flow_input_start)
 {
 	resume = resume_register("flow-input");
 	arc_bypass_register(&bypass);
-	module_register("flow-input", start);
+	module_register(start);
 }

@@ -1,62 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stages that say which packets they want. A stage that wants none costs nothing; a stage for one session leaves others
 // on the fast path; entries learnt before skip no stage.
-#include "core/node.h"
 #include "gtpu/tunnel_fixture.h"
-#include "rule/tables.h"
-#include "rule/view.h"
-#include "rule/wish.h"
+#include "session/stage_fixture.h"
 
 #define PACKETS 64
 
-static struct {
-	enum stage_wants wants;
-	const char *session; // whose packets, with STAGE_SOME
-	uint32_t passed;
-} stage;
-
-static rte_edge_t go_on(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
-{
-	stage.passed++;
-	return session_exit(m);
-}
-
-static uint16_t count(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, go_on);
-}
-
-static enum stage_wants wants(void)
-{
-	return stage.wants;
-}
-
-static struct rte_node_register uplink_node = {.name = "test-uplink",
-	.process = count,
-	.nb_edges = SESSION_EXIT_COUNT,
-	.next_nodes = {SESSION_EXITS("uplink")}};
-NODE_STAGE(uplink_node, "uplink", .after = "policer-uplink", .wants = wants)
 static struct rte_node_register downlink_node = {.name = "test-downlink",
-	.process = count,
+	.process = stage_process,
 	.nb_edges = SESSION_EXIT_COUNT,
 	.next_nodes = {SESSION_EXITS("downlink")}};
-NODE_STAGE(downlink_node, "downlink", .wants = wants)
-
-static uint8_t ways(struct session *s)
-{
-	return stage.wants == STAGE_SOME && strcmp(s->name, stage.session) == 0 ? WISH_UPLINK | WISH_DOWNLINK : 0;
-}
-SESSION_WISH(RULE_STAGE, ways)
-
-// Like the commit of a module whose object configures its stage.
-static void want(enum stage_wants wants_now, const char *session)
-{
-	stage.wants = wants_now;
-	stage.session = session;
-	kit_begin();
-	wishes_renew();
-	commit();
-}
+NODE_STAGE(downlink_node, "downlink", .wants = stage_wants_now)
 
 static const struct tunnel_case several = {"several PDRs", "10.1.0.1", "10.1.0.2", 0x107, 0, 1};
 static const struct tunnel_case *const all[] = {&cases[0], &cases[1], &cases[2], &cases[4], &several};
@@ -126,6 +80,27 @@ static void none(void **state)
 	assert_int_equal(kit_node_packets("test-uplink") + kit_node_packets("test-downlink"), 0);
 }
 
+// The product's own stages of what nothing is configured of: the full nodes pass them by.
+static void not_configured(void **state)
+{
+	static const char *const idle[] = {"nat-uplink", "nat-downlink", "nptv6-uplink", "nptv6-downlink",
+		"firewall-uplink", "firewall-downlink", "firewall-tunnel", "firewall-ue", "mss-uplink", "mss-downlink"};
+	static struct frame f;
+	uint64_t before = kit_node_packets("ip-forward");
+
+	want(STAGE_ALL, NULL); // the full nodes get all
+	for (uint32_t i = 0; i < RTE_DIM(all); i++)
+		send_all(all[i]);
+	downlink_of(&f, "198.51.100.7", "10.45.0.1");
+	assert_int_equal(kit_send("internet", f.at, f.length), 0);
+	kit_run();
+	assert_true(kit_node_packets("ip-forward") > before && kit_node_packets("session-ue") > 0);
+	for (uint32_t i = 0; i < RTE_DIM(idle); i++)
+		if (kit_node_packets(idle[i]) != 0)
+			fail_msg("%s got packets", idle[i]);
+	want(STAGE_NONE, NULL);
+}
+
 static void all_that_were_learnt(void **state)
 {
 	for (int i = 0; i < 2; i++) {
@@ -171,8 +146,8 @@ static void of_one_session(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest list[] = {
-		cmocka_unit_test(none), cmocka_unit_test(all_that_were_learnt), cmocka_unit_test(of_one_session)};
+	const struct CMUnitTest list[] = {cmocka_unit_test(none), cmocka_unit_test(not_configured),
+		cmocka_unit_test(all_that_were_learnt), cmocka_unit_test(of_one_session)};
 
 	return cmocka_run_group_tests(list, setup, NULL);
 }

@@ -383,7 +383,7 @@ static int start(const struct api_engine *e)
 
 RTE_INIT(gtpu_control_module)
 {
-	module_register("gtpu-control", start);
+	module_register(start);
 	resume = resume_register("gtpu-control");
 	output = resume_register("ip-output");
 	engine_watch(set_rates);

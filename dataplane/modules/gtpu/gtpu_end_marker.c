@@ -111,6 +111,6 @@ RTE_INIT(end_marker_module)
 {
 	static struct session_watcher watcher = {.tunnel_moved = gtpu_end_marker};
 
-	timer_register("gtpu-end-markers", 1, tick);
+	timer_register(1, tick);
 	session_watch(&watcher);
 }

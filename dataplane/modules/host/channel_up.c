@@ -148,7 +148,7 @@ static int start(const struct api_engine *engine)
 
 RTE_INIT(channel_up)
 {
-	module_register("channel-up", start);
+	module_register(start);
 	channel_port_register(describe);
 	stats_table_register(API_TABLE_CHANNEL, sizeof(struct api_channel_row), rows);
 }

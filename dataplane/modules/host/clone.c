@@ -275,6 +275,6 @@ static uint64_t rows(struct stats_sink *s, const char *key, uint64_t place)
 RTE_INIT(clone_start)
 {
 	interface_watch(index_all);
-	timer_register("clone", LINKS_MS, tick);
+	timer_register(LINKS_MS, tick);
 	stats_table_register(API_TABLE_CLONE, sizeof(struct api_clone_row), rows);
 }

@@ -155,6 +155,6 @@ static int start(const struct api_engine *engine)
 
 RTE_INIT(clone_io)
 {
-	module_register("clone", start);
+	module_register(start);
 	resume_register("port-tx");
 }

@@ -219,6 +219,6 @@ static int start(const struct api_engine *e)
 
 RTE_INIT(host_limits)
 {
-	module_register("punt-limits", start);
+	module_register(start);
 	engine_watch(set_rates);
 }

@@ -120,6 +120,6 @@ static int start(const struct api_engine *e)
 
 RTE_INIT(ppp_begins)
 {
-	module_register("ppp-begins", start);
-	timer_register("ppp-begins", VISIT_MS, forget);
+	module_register(start);
+	timer_register(VISIT_MS, forget);
 }

@@ -78,10 +78,8 @@ static void before_output(struct trace_text *to, struct worker *w, struct rte_mb
 		trace_say(to, "; an address of our own");
 		return;
 	}
-	uint32_t index = ip_route_of(pkt->vrf, pkt->ip_version, destination, pkt->interface);
-	const struct next_hop *hop = next_hop_get(index);
-	if (hop->kind == NEXT_HOP_SEVERAL)
-		hop = next_hop_get(next_hop_of_flow(index, ip, m->data_len - pkt->l3, m->pkt_len - pkt->l3));
+	const struct next_hop *hop =
+		next_hop_of_packet(ip_route_of(pkt->vrf, pkt->ip_version, destination, pkt->interface), m);
 	if (pkt->vrf != 0)
 		trace_say(to, "; VRF %.*s", API_NAME - 1, vrf_name(pkt->vrf));
 	say_hop(to, hop, destination, pkt->ip_version);

@@ -106,6 +106,6 @@ static int start(const struct api_engine *e)
 
 RTE_INIT(lcp_module)
 {
-	module_register("lcp", start);
-	timer_register("lcp", NEWS_MS, look);
+	module_register(start);
+	timer_register(NEWS_MS, look);
 }

@@ -153,5 +153,5 @@ static int start(const struct api_engine *e)
 
 RTE_INIT(meters_module)
 {
-	module_register("meters", start);
+	module_register(start);
 }

@@ -167,6 +167,12 @@ static uint16_t process_downlink(struct rte_graph *graph, struct rte_node *node,
 	return node_each(graph, node, objs, n, look_downlink);
 }
 
+// Without a limit, packets pass by both nodes.
+static enum stage_wants wants(void)
+{
+	return mss_anywhere(instances_get()) ? STAGE_ALL : STAGE_NONE;
+}
+
 // Standard: the fast path leaves SYNs to the full nodes where anything is limited.
 static struct rte_node_register mss_uplink = {
 	.name = "mss-uplink",
@@ -174,7 +180,7 @@ static struct rte_node_register mss_uplink = {
 	.nb_edges = SESSION_EXIT_COUNT,
 	.next_nodes = {SESSION_EXITS("uplink")},
 };
-NODE_STAGE(mss_uplink, "uplink", .after = "policer-uplink", .standard = 1)
+NODE_STAGE(mss_uplink, "uplink", .after = "policer-uplink", .standard = 1, .wants = wants)
 
 static struct rte_node_register mss_downlink = {
 	.name = "mss-downlink",
@@ -182,7 +188,7 @@ static struct rte_node_register mss_downlink = {
 	.nb_edges = SESSION_EXIT_COUNT,
 	.next_nodes = {SESSION_EXITS("downlink")},
 };
-NODE_STAGE(mss_downlink, "downlink", .after = "policer-downlink", .standard = 1)
+NODE_STAGE(mss_downlink, "downlink", .after = "policer-downlink", .standard = 1, .wants = wants)
 
 static void before(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
 {

@@ -6,7 +6,7 @@
 #include "instance/instance.h"
 #include "rule/tables.h"
 
-// 0: no packet needs a look. Workers.
+// 0: no packet needs a look. Workers; the control thread.
 static inline int mss_anywhere(const struct instances *n)
 {
 	return n->clamping || __atomic_load_n(&session_tables.clamping, __ATOMIC_ACQUIRE) != 0;

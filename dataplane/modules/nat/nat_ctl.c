@@ -480,9 +480,9 @@ RTE_INIT(nat_module)
 
 	session_watch(&watcher);
 	instance_watch(bind);
-	module_register("nat", start);
+	module_register(start);
 	own.notice = event_notice_register(told, lost);
-	timer_register("nat", REPORT_INTERVAL_MS, settle);
+	timer_register(REPORT_INTERVAL_MS, settle);
 	stats_table_register(API_TABLE_NAT, sizeof(struct api_nat_row), nat_rows);
 	stats_table_register(API_TABLE_NAT_BLOCK, sizeof(struct api_nat_block_row), block_rows);
 }

@@ -293,13 +293,19 @@ static int foresee_uplink(struct trace_text *to, struct worker *w, struct rte_mb
 TRACE_STAGE("nat-uplink", .foresee = foresee_uplink)
 TRACE_STAGE("nat-downlink", .pure = 1)
 
+// Without NAT44, packets pass by both nodes. nat-error stays: its packet may have waited.
+static enum stage_wants wants(void)
+{
+	return nat_anywhere() ? STAGE_ALL : STAGE_NONE;
+}
+
 static struct rte_node_register nat_uplink_node = {
 	.name = "nat-uplink",
 	.process = nat_uplink,
 	.nb_edges = EDGE_GONE,
 	.next_nodes = {[EDGE_NEXT] = "@output-ip", [EDGE_HAIRPIN] = "nat-downlink", [EDGE_DROP] = "drop"},
 };
-NODE_STAGE(nat_uplink_node, "output-ip", .standard = 1)
+NODE_STAGE(nat_uplink_node, "output-ip", .standard = 1, .wants = wants)
 
 static rte_edge_t other_in(struct worker *w, const struct nat *n, struct rte_mbuf *m, const struct nat_packet *p)
 {
@@ -396,7 +402,7 @@ static struct rte_node_register nat_downlink_node = {
 	.nb_edges = EDGE_DROP + 1,
 	.next_nodes = {[EDGE_NEXT] = "@lookup-ue", [EDGE_DROP] = "drop"},
 };
-NODE_STAGE(nat_downlink_node, "lookup-ue", .before = "firewall-ue", .standard = 1)
+NODE_STAGE(nat_downlink_node, "lookup-ue", .before = "firewall-ue", .standard = 1, .wants = wants)
 
 RTE_INIT(nat_resume)
 {

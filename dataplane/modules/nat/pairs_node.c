@@ -85,9 +85,8 @@ static int is_too_big(struct worker *w, struct rte_mbuf *m, const uint8_t *ip)
 	const struct packet *pkt = packet_of(m);
 	uint32_t generation = __atomic_load_n(&ip_ways_generation, __ATOMIC_ACQUIRE); // before any table is read
 	uint32_t index = ways_find(ways_of(w), generation, way_table(pkt->vrf), 4, ip + 16, pkt->interface)->index;
+	const struct next_hop *hop = next_hop_of_packet(index, m);
 
-	index = next_hop_of_flow(index, ip, m->data_len - pkt->l3, m->pkt_len - pkt->l3);
-	const struct next_hop *hop = next_hop_get(index);
 	return next_hop_leads(hop) && pkt->length > hop->mtu && (ip[6] & 0x40);
 }
 

@@ -228,5 +228,5 @@ NODE_REGISTER(nd_access_node)
 
 RTE_INIT(neighbour_access)
 {
-	module_register("neighbour-access", start);
+	module_register(start);
 }

@@ -364,9 +364,8 @@ static void resolve(struct rte_mbuf *m)
 	const struct packet *pkt = packet_of(m);
 	const uint8_t *packet = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);
 	const uint8_t *destination = packet + (pkt->ip_version == 4 ? 16 : 24);
-	uint32_t route = ip_route_of(pkt->vrf, pkt->ip_version, destination, pkt->interface);
-	const struct next_hop *h = next_hop_get(
-		next_hop_of_flow(route, packet, rte_pktmbuf_data_len(m) - pkt->l3, rte_pktmbuf_pkt_len(m) - pkt->l3));
+	const struct next_hop *h =
+		next_hop_of_packet(ip_route_of(pkt->vrf, pkt->ip_version, destination, pkt->interface), m);
 	const struct interface *i = interface_get(h->interface);
 	uint8_t family = pkt->ip_version;
 
@@ -498,9 +497,9 @@ RTE_INIT(neighbour_module)
 
 	for (unsigned i = 0; i < RTE_DIM(all); i++)
 		reason_register(all[i]);
-	module_register("neighbour", start);
+	module_register(start);
 	engine_watch(set_rate);
-	timer_register("neighbour", TIMER_MS, tick);
+	timer_register(TIMER_MS, tick);
 	interface_watch(interfaces_changed);
 	stats_table_register(API_TABLE_NEIGHBOUR, sizeof(struct api_neighbour_row), rows);
 	resume_register("port-tx"); // for our own messages

@@ -116,13 +116,19 @@ static uint16_t nptv6_uplink(struct rte_graph *graph, struct rte_node *node, voi
 	return n;
 }
 
+// Without NPTv6, packets pass by both nodes. nptv6-error stays: its packet may have waited.
+static enum stage_wants wants(void)
+{
+	return nptv6_anywhere() ? STAGE_ALL : STAGE_NONE;
+}
+
 static struct rte_node_register nptv6_uplink_node = {
 	.name = "nptv6-uplink",
 	.process = nptv6_uplink,
 	.nb_edges = EDGE_HAIRPIN + 1,
 	.next_nodes = {[EDGE_NEXT] = "@output-ip", [EDGE_HAIRPIN] = "nptv6-downlink", [EDGE_DROP] = "drop"},
 };
-NODE_STAGE(nptv6_uplink_node, "output-ip", .standard = 1)
+NODE_STAGE(nptv6_uplink_node, "output-ip", .standard = 1, .wants = wants)
 
 static inline rte_edge_t downlink(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
 {
@@ -160,7 +166,7 @@ static struct rte_node_register nptv6_downlink_node = {
 	.nb_edges = EDGE_DROP + 1,
 	.next_nodes = {[EDGE_NEXT] = "@lookup-ue", [EDGE_DROP] = "drop"},
 };
-NODE_STAGE(nptv6_downlink_node, "lookup-ue", .before = "firewall-ue", .standard = 1)
+NODE_STAGE(nptv6_downlink_node, "lookup-ue", .before = "firewall-ue", .standard = 1, .wants = wants)
 
 // Our error quotes the packet as its sender sent it. Of a packet that turned round only the destination is restored:
 // the error turns round in its turn.

@@ -414,6 +414,6 @@ RTE_INIT(offload_device)
 	flow_engine_register(&device_engine);
 	plan_bypass.changed = stages_changed;
 	arc_bypass_register(&plan_bypass);
-	timer_register("offload", TICK_MS, tick);
+	timer_register(TICK_MS, tick);
 	port_closing_watch(closing);
 }

@@ -8,8 +8,6 @@
 #include "path/local.h"
 #include "rule/view.h"
 #include "wire/eth.h"
-#include "wire/gtpu.h"
-#include "wire/ip.h"
 #include <string.h>
 
 DROP_REASON(drop_mark, "offload-mark",
@@ -69,18 +67,17 @@ static int arrived(struct rte_mbuf *m, const struct offload_request *q, const st
 {
 	const struct interface *i = interface_get(q->interface);
 	struct packet *pkt = packet_of(m);
-	const uint8_t *gtpu = q->header + q->outer_l3 + IP4_HEADER + 8;
-	int container = gtpu[0] == 0x34;
+	const struct container came = offload_came_with(q);
 
-	*tunnel_view_of(m) = (struct tunnel_view){.teid = load32(gtpu + 4),
-		.header_length = container ? GTPU_HEADER_CONTAINER : GTPU_HEADER,
+	*tunnel_view_of(m) = (struct tunnel_view){.teid = load32(offload_gtpu(q) + 4),
+		.header_length = came.pdu_type != API_PDU_NONE ? GTPU_HEADER_CONTAINER : GTPU_HEADER,
 		.message = GTPU_GPDU,
-		.qfi = container ? gtpu[14] & 0x3f : GTPU_NO_QFI,
+		.qfi = came.qfi,
 		.outer_version = 4,
 		.outer_l3 = q->outer_l3,
 		.gtpu = (uint16_t)(q->outer_l3 + IP4_HEADER + 8),
 		.local = path_local_id(4, q->header + q->outer_l3 + 16),
-		.pdu_type = (uint8_t)(container ? (gtpu[13] >> 4) + 1 : API_PDU_NONE)};
+		.pdu_type = came.pdu_type};
 	pkt->l3 = q->l3;
 	pkt->l4 = (uint16_t)(q->l3 + info->l4);
 	pkt->ip_version = info->version;

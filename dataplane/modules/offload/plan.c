@@ -6,7 +6,6 @@
 #include "firewall/firewall.h"
 #include "forward/route.h"
 #include "forward/subscriber.h"
-#include "forward/tunnel.h"
 #include "meter/policer.h"
 #include "mss/mss.h"
 #include "nat/nat.h"
@@ -16,7 +15,6 @@
 #include "scheduler/instance.h"
 #include "usage/usage.h"
 #include "wire/bytes.h"
-#include "wire/gtpu.h"
 #include <rte_ip.h>
 #include <string.h>
 
@@ -178,26 +176,18 @@ static const char *next_hop(struct plan *p, uint8_t vrf, uint8_t version, const 
 	return NULL;
 }
 
-// The container of the GTP-U header at `gtpu`; NULL: there is none.
-static struct container came_with(const uint8_t *gtpu)
-{
-	if (gtpu == NULL || gtpu[0] != 0x34)
-		return (struct container){.qfi = GTPU_NO_QFI, .pdu_type = API_PDU_NONE};
-	return (struct container){.qfi = gtpu[14] & 0x3f, .pdu_type = (uint8_t)((gtpu[13] >> 4) + 1)};
-}
-
-// As gtpu-encap; the device fills in lengths, identification and checksum, and gets those of an empty packet.
+// As gtpu-encap; lengths, identification and checksum are the device's, which get what an empty packet has.
 static const char *into_tunnel(struct plan *p, const struct offload_request *q, const struct rule *r, uint32_t most)
 {
 	const struct action *a = &r->action;
 	const struct path *path = path_get(a->path);
-	const uint8_t *gtpu = q->tunnel ? q->header + q->outer_l3 + IP4_HEADER + 8 : NULL, *ip = q->header + q->l3;
+	const uint8_t *ip = q->header + q->l3;
 	uint8_t room[OUTER_LENGTH_MAX];
 	struct container c;
 
 	if (path == NULL || path->outer.version != 4)
 		return "over IPv6 the outer header has a checksum of the whole packet";
-	int container = tunnel_container(a, came_with(gtpu), &c);
+	int container = tunnel_container(a, offload_came_with(q), &c);
 	uint32_t length = path->outer.length[container];
 	const char *why = next_hop(p, path_vrf(path), 4, path->want.peer.bytes, most + length);
 

@@ -5,7 +5,10 @@
 #define OFFLOAD_PLAN_H
 
 #include "core/arc.h"
+#include "forward/tunnel.h"
 #include "isthmus_api.h"
+#include "wire/gtpu.h"
+#include "wire/ip.h"
 #include <stdint.h>
 
 #define PLAN_HEADER 128 // of a packet: Ethernet with two tags, PPPoE or IPv4, UDP, GTP-U with container; IPv6, ports
@@ -21,6 +24,22 @@ struct offload_request {
 	uint16_t length; // of header
 	uint8_t header[PLAN_HEADER];
 };
+
+// Of a packet that came in a tunnel: its GTP-U header.
+static inline const uint8_t *offload_gtpu(const struct offload_request *q)
+{
+	return q->header + q->outer_l3 + IP4_HEADER + 8;
+}
+
+// The container that the packet came with.
+static inline struct container offload_came_with(const struct offload_request *q)
+{
+	const uint8_t *gtpu = offload_gtpu(q);
+
+	if (!q->tunnel || gtpu[0] != 0x34)
+		return (struct container){.qfi = GTPU_NO_QFI, .pdu_type = API_PDU_NONE};
+	return (struct container){.qfi = gtpu[14] & 0x3f, .pdu_type = (uint8_t)((gtpu[13] >> 4) + 1)};
+}
 
 enum plan_type { PLAN_ETH, PLAN_VLAN, PLAN_IP4, PLAN_IP6, PLAN_UDP, PLAN_TCP, PLAN_GTPU, PLAN_CONTAINER };
 

@@ -1,51 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices and a stage that says which packets it wants: none bypasses it from its commit on.
-#include "core/node.h"
+// Devices and a stage that says which packets it wants: none goes round it, in the commit by which it wants them.
 #include "offload/fixture_test.h"
-#include "rule/tables.h"
-#include "rule/view.h"
-#include "rule/wish.h"
-
-static struct {
-	enum stage_wants wants;
-	const char *session; // whose packets, with STAGE_SOME
-} stage;
-
-static rte_edge_t go_on(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
-{
-	return session_exit(m);
-}
-
-static uint16_t pass_on(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, go_on);
-}
-
-static enum stage_wants wants(void)
-{
-	return stage.wants;
-}
-
-static struct rte_node_register uplink_node = {.name = "test-uplink",
-	.process = pass_on,
-	.nb_edges = SESSION_EXIT_COUNT,
-	.next_nodes = {SESSION_EXITS("uplink")}};
-NODE_STAGE(uplink_node, "uplink", .wants = wants)
-
-static uint8_t ways(struct session *s)
-{
-	return stage.wants == STAGE_SOME && strcmp(s->name, stage.session) == 0 ? WISH_UPLINK : 0;
-}
-SESSION_WISH(RULE_STAGE, ways)
-
-static void want(enum stage_wants wants_now, const char *session)
-{
-	stage.wants = wants_now;
-	stage.session = session;
-	kit_begin();
-	wishes_renew();
-	commit();
-}
+#include "session/stage_fixture.h"
 
 static int setup(void **state)
 {

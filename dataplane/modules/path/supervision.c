@@ -144,5 +144,5 @@ void path_answered(uint32_t index, uint16_t sequence, int recovery)
 
 RTE_INIT(supervision_module)
 {
-	timer_register("gtpu-echo", TICK_MS, tick);
+	timer_register(TICK_MS, tick);
 }

@@ -20,7 +20,7 @@ static int start(const struct api_engine *e)
 
 RTE_INIT(udp_sum)
 {
-	module_register("udp-sum", start);
+	module_register(start);
 }
 
 uint16_t udp_sum_mask(void)

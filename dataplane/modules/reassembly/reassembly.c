@@ -46,7 +46,7 @@ static int start(const struct api_engine *engine)
 
 RTE_INIT(reassembly_module)
 {
-	module_register("reassembly", start);
+	module_register(start);
 	resume = resume_register("reassembly");
 }
 

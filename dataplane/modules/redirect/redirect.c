@@ -161,5 +161,5 @@ static int start(const struct api_engine *e)
 
 RTE_INIT(redirect_module)
 {
-	module_register("redirect", start);
+	module_register(start);
 }

@@ -79,5 +79,5 @@ static int start(const struct api_engine *engine)
 
 RTE_INIT(ip_deliver_start)
 {
-	module_register("ip-deliver", start);
+	module_register(start);
 }

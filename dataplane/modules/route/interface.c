@@ -633,7 +633,7 @@ static int start(const struct api_engine *engine)
 
 RTE_INIT(interface_start)
 {
-	module_register("ip", start);
+	module_register(start);
 }
 
 static int stage(struct object_change *c)

@@ -281,7 +281,7 @@ static void watch_links(uint64_t now)
 
 RTE_INIT(next_hop_start)
 {
-	timer_register("route-links", LINKS_MS, watch_links);
+	timer_register(LINKS_MS, watch_links);
 }
 
 static int by_number(const void *a, const void *b)

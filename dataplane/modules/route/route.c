@@ -569,5 +569,5 @@ static int start(const struct api_engine *engine)
 
 RTE_INIT(route_start)
 {
-	module_register("route", start);
+	module_register(start);
 }

@@ -128,7 +128,15 @@ static inline const struct next_hop *next_hop_get(uint32_t index)
 // Of several next hops of equal cost the flow's (for a G-PDU: the inner flow's); else the index itself. `available`
 // bytes may be read, of `total`. Workers.
 uint32_t next_hop_of_flow(uint32_t index, const uint8_t *ip, uint32_t available, uint32_t total);
-// 1 when it, or one of several, leaves by the interface. Workers.
+// The same of the packet at packet.l3; it may be unresolved.
+static inline const struct next_hop *next_hop_of_packet(uint32_t index, struct rte_mbuf *m)
+{
+	uint16_t l3 = packet_of(m)->l3;
+
+	return next_hop_get(next_hop_of_flow(index, rte_pktmbuf_mtod_offset(m, const uint8_t *, l3),
+		rte_pktmbuf_data_len(m) - l3, rte_pktmbuf_pkt_len(m) - l3));
+}
+// 1 when it leaves by the interface, of several one of them. Workers.
 int next_hop_leaves_by(const struct next_hop *hop, uint32_t interface);
 // Rises when a destination may have another next hop or owner (our address, a UE's), or when a next hop's slot is given
 // up. It rises after the tables changed, before the grace period. Workers read it before the tables.

@@ -361,6 +361,6 @@ static uint64_t scheduler_rows(struct stats_sink *sink, const char *key, uint64_
 
 RTE_INIT(scheduler_module)
 {
-	module_register("scheduler", start);
+	module_register(start);
 	stats_table_register(API_TABLE_SCHEDULER, sizeof(struct api_scheduler_row), scheduler_rows);
 }

@@ -236,35 +236,94 @@ static void marker_circle_ends(void **state)
 	gone("s1");
 }
 
-// Thousands of quotas that end at once: their sessions are made again a few in each visit.
-static void refreshed_in_turn(void **state)
+#define QUOTAS 400
+
+static void of_all_quotas(void (*fn)(uint32_t session))
+{
+	for (uint32_t i = 0; i < session_tables.capacity; i++)
+		if (session_tables.session[i] != NULL && session_tables.session[i]->name[0] == 'q')
+			fn(i);
+}
+
+static void quotas(void (*fn)(const char *name, uint32_t n))
+{
+	char name[API_NAME];
+
+	kit_begin();
+	for (uint32_t i = 0; i < QUOTAS; i++) {
+		snprintf(name, sizeof(name), "q%u", i);
+		fn(name, i);
+	}
+	commit();
+}
+
+static void come(const char *name, uint32_t n)
 {
 	struct kit_mobile k;
+	char ue[32];
 
-	kit_mobile(&k, 900, "10.45.0.200", NULL);
-	kit_begin();
-	kit_put_mobile("quota", &k);
-	commit();
+	snprintf(ue, sizeof(ue), "10.46.%u.%u", n >> 8, n & 255);
+	kit_mobile(&k, 2000 + n, ue, NULL);
+	kit_put_mobile(name, &k);
+}
+
+static void go(const char *name, uint32_t n)
+{
+	kit_delete(API_SESSION, name);
+}
+
+// No more than so many commits come.
+static void expect_commits(uint64_t count)
+{
+	for (int i = 0; i < 2 * QUOTAS && object_totals.commits < count; i++)
+		kit_advance(20000);
+	kit_advance(20000);
+	assert_int_equal(object_totals.commits, count);
+}
+
+// Quotas that end at once: a few sessions are made again in each visit, each once however often its quota changes, and
+// none while a transaction is open.
+static void refreshed_in_turn(void **state)
+{
+	quotas(come);
 	uint64_t before = object_totals.commits, last = before;
-	for (int i = 0; i < 2000; i++)
-		usage_table.quota_changed("quota");
-	for (int i = 0; i < 2000 && object_totals.commits < before + 2000; i++) {
+	for (int i = 0; i < 5; i++)
+		of_all_quotas(usage_table.quota_changed);
+	for (int i = 0; i < QUOTAS && object_totals.commits < before + QUOTAS; i++) {
 		kit_advance(1000);
 		assert_in_range(object_totals.commits - last, 1, 64);
 		last = object_totals.commits;
 	}
-	assert_int_equal(object_totals.commits, before + 2000);
-	kit_advance(100000);
-	assert_int_equal(object_totals.commits, before + 2000);
+	expect_commits(before + QUOTAS);
 	kit_begin();
-	kit_delete(API_SESSION, "quota");
+	of_all_quotas(usage_table.quota_changed);
+	expect_commits(before + QUOTAS);
 	commit();
+	expect_commits(before + 1 + 2 * QUOTAS);
+	quotas(go);
+}
+
+// A session that cannot be made again now is no less tried until it can.
+static void refreshed_in_the_end(void **state)
+{
+	put("s1", upf_session(1));
+	uint64_t commits = object_totals.commits, refused = object_totals.refused;
+	uint32_t room = session_tables.rules.count;
+	session_tables.rules.count = 0;
+	usage_table.quota_changed(session_of_fteid(0x101)->index);
+	kit_advance(20000);
+	assert_int_equal(object_totals.commits, commits);
+	assert_true(object_totals.refused > refused);
+	session_tables.rules.count = room;
+	expect_commits(commits + 1);
+	gone("s1");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(refreshed_in_turn),
+		cmocka_unit_test(refreshed_in_the_end),
 		cmocka_unit_test(exact_counts),
 		cmocka_unit_test(all_change_workers),
 		cmocka_unit_test(four_each),

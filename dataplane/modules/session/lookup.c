@@ -245,7 +245,33 @@ const struct reason *session_stranger(struct rte_mbuf *m, const struct rule *r)
 	return (r->flags & RULE_PIN_PEER) && !from_peer(m, r) ? &drop_peer : NULL;
 }
 
-// No outer header removal: the outer packet goes on.
+rte_edge_t session_meet(struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct rule *r,
+	const struct session_way *way, rte_edge_t on)
+{
+	const struct packet *pkt = packet_of(m);
+
+	if ((r->flags & (RULE_FORWARD | RULE_GATE_CLOSED)) != RULE_FORWARD || (l->first->flags & RULE_SEVERAL_PDRS) ||
+		on == SESSION_ASIDE || pkt->fragment != 0 || (way->tunnel && session_stranger(m, r) != NULL) ||
+		!session_ask_tuple(w, l, m, way))
+		return on;
+	struct tuple_entry *known = tuple_find(&flow_tuples[w->id], l->tuple_hash, &l->tuple);
+	if (likely(known != NULL && tuple_state(w, known, known->permitted) != NULL)) {
+		if (likely(!trace_is_hypothetical(m)))
+			tuple_used(known);
+		return on;
+	}
+	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);
+	enum session_why refused =
+		known != NULL ? WHY_COUNT : new_flow_refused(w, r->session, ip_traffic_class(pkt->ip_version, ip) >> 2);
+	if (refused != WHY_COUNT)
+		return leave(m, r, refused);
+	install(w, l, m, r, way, known != NULL);
+	if (known == NULL && !trace_is_hypothetical(m))
+		new_flow_count(w, r->session);
+	return on;
+}
+
+// No outer header removal: the packet that goes on is the outer one.
 static void keep_outer(struct rte_mbuf *m)
 {
 	const struct tunnel_view t = *tunnel_view_of(m);
@@ -309,7 +335,7 @@ rte_edge_t session_slow_path(
 		return SESSION_BUFFER;
 	if (r->flags & RULE_REDIRECT)
 		return SESSION_REDIRECT;
-	if (r->flags & RULE_DUPLICATE)
+	if ((r->flags & RULE_DUPLICATE) && on != SESSION_ASIDE) // which is for the gateway itself
 		return SESSION_DUPLICATE;
 	return on;
 }
@@ -363,7 +389,7 @@ static int start(const struct api_engine *e)
 
 RTE_INIT(session_lookup)
 {
-	module_register("session-lookup", start);
+	module_register(start);
 }
 
 // Between session and encapsulation: the rule's outer header names the way on (session_exit()).

@@ -146,7 +146,12 @@ rte_edge_t session_follow(
 rte_edge_t session_learn(struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct rule *r,
 	const struct session_way *way, rte_edge_t on);
 
-// Strips the headers in front of l3, and leaves the metadata for later nodes.
+// Of a rule that the fast path does not learn, where flows are 5-tuples: knows the packet's flow from now on, for
+// the full nodes. SESSION_DROP: it would begin one flow too many; else `on`.
+rte_edge_t session_meet(struct worker *w, struct lookup *l, struct rte_mbuf *m, const struct rule *r,
+	const struct session_way *way, rte_edge_t on);
+
+// Strips what is in front of the packet at l3, and leaves the metadata for the nodes behind.
 static __rte_always_inline void session_strip(
 	struct rte_mbuf *m, const struct rule *r, const uint8_t *ip, struct removed_header came)
 {
@@ -239,11 +244,17 @@ static __rte_always_inline rte_edge_t session_decide(
 	// Packets to a wireline subscriber's addresses are routed to it (RFC 1812 §5.3.1).
 	if (unlikely(session_is_home(l, way)) && !session_route_home(m))
 		return SESSION_ASIDE;
-	if (unlikely((r->flags & (RULE_SLOW_PATH | RULE_FORWARD)) != RULE_FORWARD))
-		return session_slow_path(m, r, way->tunnel, came, on);
-	if (((way->entries && likely(l->key != 0)) || session_has_tuples(l, way)) &&
-		likely(flow_may_learn(l->first, r, session_has_tuples(l, way))) && likely(on != SESSION_ASIDE))
+	int tuples = session_has_tuples(l, way);
+	if (unlikely((r->flags & (RULE_SLOW_PATH | RULE_FORWARD)) != RULE_FORWARD)) {
+		if (tuples)
+			on = session_meet(w, l, m, r, way, on);
+		return on == SESSION_DROP ? on : session_slow_path(m, r, way->tunnel, came, on);
+	}
+	if (((way->entries && likely(l->key != 0)) || tuples) && likely(flow_may_learn(l->first, r, tuples)) &&
+		likely(on != SESSION_ASIDE))
 		on = session_learn(w, l, m, r, way, on);
+	else if (tuples)
+		on = session_meet(w, l, m, r, way, on);
 	if (unlikely(on == SESSION_DROP))
 		return on;
 	session_strip(m, r, ip, came);

@@ -80,6 +80,6 @@ static int start(const struct api_engine *e)
 
 RTE_INIT(session_new_flows)
 {
-	module_register("new-flows", start);
+	module_register(start);
 	engine_watch(set_rates);
 }

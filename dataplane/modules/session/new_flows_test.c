@@ -216,6 +216,36 @@ static void known_flows_that_changed(void **state)
 	known_and_control_pass();
 }
 
+// Packets of a session that is mirrored take the full nodes, and its flows are limited as others' are.
+static void mirrored_flows(void **state)
+{
+	struct kit_session k = gateway_home(1);
+	struct api_mirror x = {.to = API_MIRROR_PORT, .ue_port = {0, UINT16_MAX}, .remote_port = {0, UINT16_MAX}};
+
+	strcpy(x.target, "tap");
+	strcpy(k.s.mirror, "m");
+	kit_begin();
+	kit_port("tap", API_ROLE_CORE);
+	kit_put(API_MIRROR, "m", &x, sizeof(x));
+	commit();
+	put("home-1", &k);
+	learn_known();
+	assert_true(kit_count("tap") > 0);
+	set_rates(RATE, 0);
+	flood(1, 0, 75, "new-flows-subscriber");
+	known_and_control_pass();
+	k.s.mirror[0] = 0;
+	put("home-1", &k);
+	kit_begin();
+	kit_delete(API_MIRROR, "m");
+	kit_delete(API_PORT, "tap");
+	commit();
+	learn_known();
+	uint64_t full = kit_node_packets("session-uplink");
+	send_flow(1, 4000, 0);
+	assert_int_equal(kit_node_packets("session-uplink"), full);
+}
+
 #define SESSIONS 8
 
 struct bucket {
@@ -288,6 +318,7 @@ int main(void)
 		cmocka_unit_test_teardown(all_subscribers, refilled),
 		cmocka_unit_test_teardown(classified_flows, refilled),
 		cmocka_unit_test_teardown(known_flows_that_changed, refilled),
+		cmocka_unit_test_teardown(mirrored_flows, refilled),
 		cmocka_unit_test(random_operations),
 	};
 

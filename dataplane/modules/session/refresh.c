@@ -7,48 +7,62 @@
 #include "rule/tables.h"
 #include "usage/usage.h"
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define REFRESHES_PER_VISIT 32 // each a transaction with a grace period of its own
 
-// Thousands when quotas end together, all of an instance's, and while a transaction is open that must be over first.
+// Sessions that wait, each once: thousands when quotas end together, all of an instance's, and while a transaction is
+// open that must be over first. A ring.
 static struct {
-	char (*name)[API_NAME];
-	uint32_t first, count, room; // those before `first` are done
+	uint32_t *session; // indices
+	uint8_t *waits; // by session
+	uint32_t first, count, room;
 } waiting;
+
+static void make_later(uint32_t session)
+{
+	if (session >= waiting.room || waiting.waits[session])
+		return;
+	waiting.waits[session] = 1;
+	waiting.session[(waiting.first + waiting.count++) % waiting.room] = session;
+}
+
+static uint32_t next_one(void)
+{
+	uint32_t session = waiting.session[waiting.first];
+
+	waiting.first = (waiting.first + 1) % waiting.room;
+	waiting.count--;
+	waiting.waits[session] = 0;
+	return session;
+}
+
+// Returns 0, or why not. A session that fails waits again, behind the others; show total has it as refused.
+static int make_one(void)
+{
+	uint32_t session = next_one();
+	char name[API_NAME];
+	int error;
+
+	if (session_tables.session[session] == NULL)
+		return 0;
+	memcpy(name, session_tables.session[session]->name, sizeof(name)); // which the refresh replaces
+	error = object_refresh(API_SESSION, name);
+	if (error == 0 || error == ENOENT)
+		return 0;
+	make_later(session);
+	return error;
+}
 
 static void make_again(uint64_t now_ns)
 {
-	for (int n = 0; n < REFRESHES_PER_VISIT && waiting.first < waiting.count; n++) {
-		if (object_refresh(API_SESSION, waiting.name[waiting.first]) == EBUSY)
-			break;
-		waiting.first++;
-	}
-	if (waiting.first == waiting.count)
-		waiting.first = waiting.count = 0;
-	else
+	int error = 0;
+
+	for (int n = 0; n < REFRESHES_PER_VISIT && waiting.count > 0 && error == 0; n++)
+		error = make_one();
+	if (waiting.count > 0 && (error == 0 || error == EBUSY))
 		control_stir();
-}
-
-static void make_later(const char *session)
-{
-	if (waiting.first > waiting.room / 2) {
-		waiting.count -= waiting.first;
-		memmove(waiting.name, waiting.name + waiting.first, waiting.count * sizeof(*waiting.name));
-		waiting.first = 0;
-	}
-	if (waiting.count == waiting.room) {
-		uint32_t room = waiting.room ? waiting.room * 2 : 64;
-		void *name = realloc(waiting.name, room * sizeof(*waiting.name));
-
-		if (name == NULL)
-			return; // its rules stay until the session changes
-		waiting.name = name;
-		waiting.room = room;
-	}
-	snprintf(waiting.name[waiting.count++], API_NAME, "%s", session);
 }
 
 // A rule of a tunnel says whether its instance pins peers (row G13).
@@ -76,7 +90,7 @@ static void instances_changed(void)
 	}
 	for (uint32_t i = 0; pins != before && i < session_tables.capacity; i++)
 		if (session_tables.session[i] != NULL && is_pinned_otherwise(session_tables.session[i], pins))
-			make_later(session_tables.session[i]->name);
+			make_later(i);
 	before = pins;
 }
 static_assert(MAX_INSTANCES <= 64, "a bit each");
@@ -94,6 +108,11 @@ static uint64_t activity(uint32_t session)
 
 static int start(const struct api_engine *e)
 {
+	waiting.room = e->max_sessions;
+	waiting.session = calloc(waiting.room, sizeof(*waiting.session));
+	waiting.waits = calloc(waiting.room, sizeof(*waiting.waits));
+	if (waiting.session == NULL || waiting.waits == NULL)
+		return object_error(ENOMEM, "no memory to make %u sessions again", waiting.room);
 	usage_quota_register(make_later);
 	usage_activity_register(activity);
 	return 0;
@@ -101,7 +120,7 @@ static int start(const struct api_engine *e)
 
 RTE_INIT(session_refresh)
 {
-	module_register("session-refresh", start);
+	module_register(start);
 	instance_watch(instances_changed);
-	timer_register("session-refresh", 1, make_again);
+	timer_register(1, make_again);
 }

@@ -59,7 +59,7 @@ static int start(const struct api_engine *e)
 
 RTE_INIT(session_module)
 {
-	module_register("session", start);
+	module_register(start);
 }
 
 static void forget_further(struct rule *r)

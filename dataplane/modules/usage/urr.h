@@ -118,7 +118,7 @@ struct usage_table {
 	uint32_t live; // URRs and activities: as many timers at most
 	uint32_t sweep, sweep_left; // states still to be looked at after news was lost
 	uint16_t news; // number of event_notify
-	void (*quota_changed)(const char *session);
+	void (*quota_changed)(uint32_t session);
 	uint64_t (*activity)(uint32_t session);
 };
 extern struct usage_table usage_table;

@@ -153,7 +153,7 @@ void usage_release(struct usage_set *set, struct usage_set *old);
 // The handler is called when that begins and ends, so that the session module renews the session's rules. It is not
 // called within the calls above, which change the session anyway. Packets until then are dropped.
 int usage_exhausted(const struct usage_set *set, uint32_t urr);
-void usage_quota_register(void (*fn)(const char *session));
+void usage_quota_register(void (*fn)(uint32_t session)); // its index
 
 // 1 when a device may count for a URR (index) and report now and then: neither packets nor their times trigger an
 // action.

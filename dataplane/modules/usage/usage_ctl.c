@@ -374,7 +374,7 @@ void usage_release(struct usage_set *set, struct usage_set *old)
 
 // ---- news and timers ------------------------------------------------------------------------------------------------
 
-void usage_quota_register(void (*fn)(const char *session))
+void usage_quota_register(void (*fn)(uint32_t session))
 {
 	usage_table.quota_changed = fn;
 }
@@ -386,15 +386,12 @@ void usage_activity_register(uint64_t (*fn)(uint32_t session))
 
 static void look(struct urr *u, uint64_t now)
 {
-	char name[API_NAME];
-
 	urr_look(u, now);
 	if (!u->far_news)
 		return;
 	u->far_news = 0;
-	memcpy(name, u->set->name, sizeof(name)); // the handler makes another set
 	if (usage_table.quota_changed != NULL)
-		usage_table.quota_changed(name);
+		usage_table.quota_changed(u->set->session);
 }
 
 static void news(uint32_t worker, uint32_t index, uint64_t argument)
@@ -477,7 +474,7 @@ static int start(const struct api_engine *e)
 
 RTE_INIT(usage_module)
 {
-	module_register("usage", start);
-	timer_register("usage", 1, visit);
+	module_register(start);
+	timer_register(1, visit);
 	usage_table.news = event_notice_register(news, news_lost);
 }

@@ -21,8 +21,15 @@ import (
 	"isthmus/traffic/job"
 )
 
-// endTime is how long an engine may take to close its ports.
-const endTime = 10 * time.Second
+// How long an engine may take before it counts as stuck.
+const (
+	endTime       = 10 * time.Second // to close its ports
+	interruptTime = 8 * time.Second  // to say what it has after an interrupt
+	patience      = time.Minute      // for an answer, beyond what was asked
+)
+
+// ErrStuck is why a run is not complete whose engine went silent.
+var ErrStuck = errors.New("the engine says nothing any more and was ended")
 
 // mostAnswer bounds what an answer may hold.
 const mostAnswer = job.SizeofTrial + job.Streams*job.SizeofStreamCount
@@ -32,10 +39,20 @@ type Engine struct {
 	Hello job.Hello
 	ready job.Ready
 
-	profile *tester.Checked
-	cmd     *exec.Cmd
-	socket  net.Conn
-	unhook  func() bool
+	profile  *tester.Checked
+	cmd      *exec.Cmd
+	socket   net.Conn
+	ctx      context.Context // of Start
+	unhook   func() bool
+	patience time.Duration
+}
+
+// Find returns the path of the engine: as given, beside this program, or in PATH.
+func Find(given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	return spawn.FindProgram("isthmus-traffic-engine")
 }
 
 // Start starts an engine with a profile. Without program it is found beside this program, or in PATH. Faults of the
@@ -43,17 +60,15 @@ type Engine struct {
 // early.
 func Start(ctx context.Context, program string, p *tester.Checked, check bool, eal []string, log io.Writer) (
 	*Engine, error) {
-	if program == "" {
-		var err error
-		if program, err = spawn.FindProgram("isthmus-traffic-engine"); err != nil {
-			return nil, err
-		}
+	program, err := Find(program)
+	if err != nil {
+		return nil, err
 	}
 	ours, theirs, err := pair()
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{profile: p, socket: ours, cmd: exec.Command(program, eal...)}
+	e := &Engine{profile: p, socket: ours, cmd: exec.Command(program, eal...), ctx: ctx, patience: patience}
 	e.cmd.Stdout, e.cmd.Stderr = log, log // a driver prints what it likes
 	e.cmd.ExtraFiles = []*os.File{theirs} // job.Descriptor
 	// A process group of its own, so that Ctrl-C reaches us alone and we end it in good order.
@@ -65,7 +80,10 @@ func Start(ctx context.Context, program string, p *tester.Checked, check bool, e
 		ours.Close()
 		return nil, err
 	}
-	e.unhook = context.AfterFunc(ctx, func() { e.cmd.Process.Signal(syscall.SIGINT) })
+	e.unhook = context.AfterFunc(ctx, func() {
+		e.cmd.Process.Signal(syscall.SIGINT)
+		e.socket.SetReadDeadline(time.Now().Add(interruptTime))
+	})
 	if err := e.greet(p.Job(check)); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -95,7 +113,7 @@ func (e *Engine) greet(work []byte) error {
 	if _, err := e.socket.Write(work); err != nil {
 		return e.gone(err)
 	}
-	body, err := e.answer(job.AnswerHello)
+	body, err := e.answer(job.AnswerHello, 0)
 	if err != nil {
 		return err
 	}
@@ -112,7 +130,7 @@ func (e *Engine) greet(work []byte) error {
 
 // WaitLinks returns once all links are up.
 func (e *Engine) WaitLinks() error {
-	body, err := e.answer(job.AnswerReady)
+	body, err := e.answer(job.AnswerReady, e.profile.Run.LinkWait)
 	if err == nil {
 		_, err = take(body, &e.ready)
 	}
@@ -124,7 +142,7 @@ func (e *Engine) Trial(rate, seconds float64) (*tester.Trial, error) {
 	if err := e.put(&job.Request{Kind: job.AskTrial, Rate: rate, Seconds: seconds}); err != nil {
 		return nil, err
 	}
-	body, err := e.answer(job.AnswerTrial)
+	body, err := e.answer(job.AnswerTrial, 2*seconds)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +165,7 @@ func (e *Engine) End() (stray uint64, clockGHz float64, err error) {
 		return 0, 0, err
 	}
 	var end job.End
-	body, err := e.answer(job.AnswerEnd)
+	body, err := e.answer(job.AnswerEnd, 0)
 	if err == nil {
 		_, err = take(body, &end)
 	}
@@ -171,8 +189,14 @@ func (e *Engine) put(message any) error {
 	return e.gone(binary.Write(e.socket, binary.NativeEndian, message))
 }
 
-// answer reads the body of the answer that is due. A sentence in its place is the error.
-func (e *Engine) answer(kind uint32) ([]byte, error) {
+// answer reads the body of the answer that is due, within the engine's patience behind so many seconds. A sentence in
+// its place is the error.
+func (e *Engine) answer(kind uint32, seconds float64) ([]byte, error) {
+	within := e.patience + time.Duration(seconds*float64(time.Second))
+	e.socket.SetReadDeadline(time.Now().Add(within))
+	if e.ctx.Err() != nil {
+		e.socket.SetReadDeadline(time.Now().Add(interruptTime))
+	}
 	var head job.Head
 	if err := binary.Read(e.socket, binary.NativeEndian, &head); err != nil {
 		return nil, e.gone(err)
@@ -194,8 +218,12 @@ func (e *Engine) answer(kind uint32) ([]byte, error) {
 }
 
 func (e *Engine) gone(err error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		e.cmd.Process.Kill()
+		return ErrStuck
 	}
 	return fmt.Errorf("the engine has ended: %w", err)
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"isthmus/controlplane/testkit"
 	"isthmus/lab/tester"
@@ -68,6 +69,9 @@ func fake(how string, office *os.File) int {
 		if binary.Read(office, binary.NativeEndian, &r) != nil || how == "dies" {
 			return 0
 		}
+		if how == "stuck" {
+			select {} // also when it is interrupted
+		}
 		if r.Kind == job.AskEnd {
 			answer(job.AnswerEnd, &job.End{Stray: 3, ClockGhz: 3.7})
 			continue
@@ -80,17 +84,20 @@ func fake(how string, office *os.File) int {
 	}
 }
 
+// patienceOf those that are not to be waited for.
+var patienceOf = map[string]time.Duration{"stuck": time.Millisecond}
+
 // play runs a profile with the fake engine.
 func play(t *testing.T, ctx context.Context, how string) (*tester.Result, error) {
 	t.Helper()
 	t.Setenv(actAs, how)
 	self, err := os.Executable()
 	testkit.Must(t, err)
-	text := strings.Replace(profile("mode: fixed, rate: 1kpps, seconds: 1"),
+	text := strings.Replace(profile("mode: fixed, rate: 1kpps, seconds: 1, warmup: 0.01"),
 		"{rate: 3856kbit, layer: l3, p99_us: 25}", "{loss: 0}", 1)
 	p, err := tester.Parse("test.yaml", []byte(text))
 	testkit.Must(t, err)
-	return Profile(ctx, p, Options{Engine: self, Log: io.Discard})
+	return Profile(ctx, p, Options{Engine: self, Log: io.Discard, Patience: patienceOf[how]})
 }
 
 func TestARunWithAnEngine(t *testing.T) {
@@ -105,7 +112,7 @@ func TestARunWithAnEngine(t *testing.T) {
 
 func TestEnginesThatFail(t *testing.T) {
 	for how, want := range map[string]string{"no link": "no link after 1 s: access",
-		"dies": "the engine has ended: "} {
+		"dies": "the engine has ended: ", "stuck": ErrStuck.Error()} {
 		r, err := play(t, t.Context(), how)
 		testkit.Must(t, err)
 		testkit.ErrorIf(t, r.Complete || r.Status != Incomplete || !strings.HasPrefix(r.Error, want), "%s: %+v", how, r)

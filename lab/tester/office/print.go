@@ -225,9 +225,9 @@ func printExpectations(to io.Writer, p *tester.Checked, r *tester.Result) {
 	}
 }
 
-// WriteJSON writes the result; file "-": to standard output, for people. Readers see a whole file only. Trials of a
-// search omit histograms, which no curve needs; trials outside the result omit expectations.
-func WriteJSON(file string, r *tester.Result) error {
+// Short is a result as it is written and kept. Histograms are left out of the many trials of a search, which no curves
+// are drawn of, and expectations of trials that say nothing about the result.
+func Short(r *tester.Result) *tester.Result {
 	out := *r
 	out.Trials = make([]tester.Trial, 0, len(r.Trials))
 	drawn := []string{tester.PurposeFixed, tester.PurposeConfirm, tester.PurposeStep, tester.PurposeLatency}
@@ -244,14 +244,21 @@ func WriteJSON(file string, r *tester.Result) error {
 		}
 		out.Trials = append(out.Trials, t)
 	}
+	return &out
+}
+
+// WriteJSON writes what is short of the result; file "-": to standard output, for people. A file is whole for who reads
+// it.
+func WriteJSON(file string, r *tester.Result) error {
+	out := Short(r)
 	if file == "-" {
-		text, err := json.MarshalIndent(&out, "", " ")
+		text, err := json.MarshalIndent(out, "", " ")
 		if err == nil {
 			_, err = os.Stdout.Write(append(text, '\n'))
 		}
 		return err
 	}
-	text, err := json.Marshal(&out)
+	text, err := json.Marshal(out)
 	if err != nil {
 		return err
 	}

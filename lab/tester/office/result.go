@@ -20,6 +20,7 @@ type Options struct {
 	Command  []string  // for the result
 	Ready    func()    // links are up
 	Progress Progress
+	Patience time.Duration // with the engine; 0: a minute
 }
 
 // Check has an engine look at a profile. What is wrong with it is a *tester.Faults.
@@ -66,6 +67,9 @@ func withEngine(ctx context.Context, p *tester.Checked, opt *Options, r *tester.
 		return err
 	}
 	defer e.Close()
+	if opt.Patience > 0 {
+		e.patience = opt.Patience
+	}
 	m := &r.Machine
 	m.CPU, m.Kernel, m.DPDK = text(e.Hello.CPU[:]), text(e.Hello.Kernel[:]), text(e.Hello.Dpdk[:])
 	if err := e.WaitLinks(); err != nil {
