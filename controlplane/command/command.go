@@ -57,6 +57,7 @@ type Env struct {
 
 // AddSocket gives a root command the flags that say where the control plane is.
 func (e *Env) AddSocket(root *cobra.Command) {
+	root.SetUsageTemplate(usage(root))
 	f := root.PersistentFlags()
 	f.StringVar(&e.Socket, "socket", cmp.Or(os.Getenv("ISTHMUS_SOCKET"), DefaultSocket),
 		"socket of the control plane ($ISTHMUS_SOCKET)")
