@@ -21,6 +21,8 @@ var Kinds = []Kind{
 	{"control.stopping", "the control plane's version", "signal", "A signal asked it to end."},
 	{"dataplane.up", "its version", "pid boot objects", "A connection to the data plane."},
 	{"dataplane.down", "its version", "pid", "The connection was lost."},
+	{"dataplane.ended", "how", "pid times since words", "The data plane that the control plane starts has ended, " +
+		"or does not start; `times`: in a row; `words`: its last lines."},
 	{"dataplane.refused", "its version", "error", "The data plane does not take the configuration."},
 	{"state.moved-aside", "the file", "to error",
 		"A file that was kept for a restart is damaged, or of another version: the start went on without it."},

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
+
+	"isthmus/controlplane/printable"
 )
 
 // WriteText writes a packet for people: a line for the packet, one for each stage, one for the end.
@@ -29,7 +30,7 @@ func (p *Packet) WriteText(w io.Writer, workers bool) error {
 		if workers {
 			node = fmt.Sprintf("%d %s", s.Worker, s.Node)
 		}
-		line := fmt.Sprintf("  %-18s %6s  %s", node, ticks, clean(s.Text))
+		line := fmt.Sprintf("  %-18s %6s  %s", node, ticks, printable.Text(s.Text))
 		fmt.Fprintln(&b, strings.TrimRight(line, " "))
 	}
 	fmt.Fprintf(&b, "  = %s", p.Outcome)
@@ -37,19 +38,9 @@ func (p *Packet) WriteText(w io.Writer, workers bool) error {
 		fmt.Fprintf(&b, " on %s", p.OutPort)
 	}
 	if p.Text != "" {
-		fmt.Fprintf(&b, ": %s", clean(p.Text))
+		fmt.Fprintf(&b, ": %s", printable.Text(p.Text))
 	}
 	b.WriteString("\n\n")
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// clean takes what would move a terminal's cursor out of names that others chose.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, s)
 }

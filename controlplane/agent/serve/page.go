@@ -32,6 +32,6 @@ func (s Source) Status() page.Status {
 	now := s.State.Status()
 	host, _ := os.Hostname()
 	return page.Status{Host: host, Version: now.Version, DPVersion: now.DPVersion, DataPlane: now.DataPlane,
-		Error:   now.LastError,
+		Error:   now.Why,
 		Started: now.Started, Objects: now.Objects}
 }
