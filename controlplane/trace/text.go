@@ -33,14 +33,7 @@ func (p *Packet) WriteText(w io.Writer, workers bool) error {
 		line := fmt.Sprintf("  %-18s %6s  %s", node, ticks, printable.Text(s.Text))
 		fmt.Fprintln(&b, strings.TrimRight(line, " "))
 	}
-	fmt.Fprintf(&b, "  = %s", p.Outcome)
-	if p.OutPort != "" {
-		fmt.Fprintf(&b, " on %s", p.OutPort)
-	}
-	if p.Text != "" {
-		fmt.Fprintf(&b, ": %s", printable.Text(p.Text))
-	}
-	b.WriteString("\n\n")
+	fmt.Fprintf(&b, "  = %s\n\n", p.conclude())
 	_, err := io.WriteString(w, b.String())
 	return err
 }
