@@ -113,8 +113,9 @@ func statusCommand(e *env) *cobra.Command {
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use: "status", Short: "state of the control plane and of its data plane; fails unless both are ready",
-		Example: "  isthmus status --wait 10s\n  isthmus status -j | jq .data_plane",
-		Args:    cobra.NoArgs,
+		Annotations: map[string]string{command.FailsWhen: "The data plane is not ready."},
+		Example:     "  isthmus status --wait 10s\n  isthmus status -j | jq .data_plane",
+		Args:        cobra.NoArgs,
 	}
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
 	cmd.Flags().DurationVar(&wait, "wait", 0, "wait so long for both to be ready")

@@ -93,7 +93,7 @@ func Main(root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io
 }
 
 // Execute runs a command, prints its error and chooses the exit code. Errors that cobra found before a command ran are
-// usage errors; they come with what the command takes.
+// usage errors. Those come with what the command takes.
 func Execute(root *cobra.Command, stderr io.Writer) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	cmd, err := root.ExecuteC()
@@ -102,18 +102,24 @@ func Execute(root *cobra.Command, stderr io.Writer) int {
 	}
 	var exit *Exit
 	if !errors.As(err, &exit) {
-		fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
-		if cmd.HasAvailableSubCommands() {
-			fmt.Fprintf(stderr, "see %s --help\n", cmd.CommandPath())
-		} else {
-			fmt.Fprintf(stderr, "usage: %s; see %s --help\n", cmd.UseLine(), cmd.CommandPath())
-		}
-		return ExitUsage
+		exit = &Exit{Code: ExitUsage, Err: err}
 	}
 	if exit.Err != nil {
 		fmt.Fprintf(stderr, "%s: %v\n", root.Name(), exit.Err)
 	}
+	switch {
+	case exit.Code != ExitUsage || exit.Err == nil:
+	case cmd.HasAvailableSubCommands():
+		fmt.Fprintf(stderr, "see %s --help\n", cmd.CommandPath())
+	default:
+		fmt.Fprintf(stderr, "usage: %s; see %s --help\n", cmd.UseLine(), cmd.CommandPath())
+	}
 	return exit.Code
+}
+
+// Usage is the error of a wrong command line.
+func Usage(format string, args ...any) error {
+	return &Exit{Code: ExitUsage, Err: fmt.Errorf(format, args...)}
 }
 
 // Group makes a command of subcommands: alone it prints its help, a word that is none of them is an error.

@@ -23,6 +23,33 @@ func OwnFlags(cmd *cobra.Command) *pflag.FlagSet {
 	return own
 }
 
+// Annotations of commands, for the manual: what the status 1 says, and others that they end with.
+const (
+	FailsWhen       = "status 1"
+	InterruptedWhen = "status 130"
+	OtherStatus     = "other status"
+)
+
+// valuesOf is the annotation of a flag that holds all its values.
+const valuesOf = "isthmus_values"
+
+// Values declares all that a flag may be, each perhaps with what follows it: for completion and for the manual.
+func Values(cmd *cobra.Command, flag, behind string, values ...string) {
+	offers, directive := values, cobra.ShellCompDirectiveNoFileComp
+	if behind != "" {
+		offers, directive = nil, directive|cobra.ShellCompDirectiveNoSpace
+		for _, v := range values {
+			offers = append(offers, v+behind)
+		}
+	}
+	// Neither fails: the flag is there.
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(offers, directive))
+	_ = cmd.Flags().SetAnnotation(flag, valuesOf, values)
+}
+
+// ValuesOf are all that a flag may be; nil: it takes what is no list.
+func ValuesOf(f *pflag.Flag) []string { return f.Annotations[valuesOf] }
+
 func init() { cobra.AddTemplateFunc("ownFlags", OwnFlags) }
 
 // usage is cobra's template, in which the flags of all commands are one line.

@@ -95,6 +95,17 @@ var Kinds = []Kind{
 		"A client was turned away; `more`: others of the last seconds."},
 }
 
+// FirstWords are those of the kinds, each once.
+func FirstWords() (words []string) {
+	for _, k := range Kinds {
+		word, _, _ := strings.Cut(k.Name, ".")
+		if !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
 // Known tells whether a name is a kind, or the first word of some.
 func Known(name string) bool {
 	return slices.ContainsFunc(Kinds, func(k Kind) bool { return matches(k.Name, name) })

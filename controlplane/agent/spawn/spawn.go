@@ -98,7 +98,7 @@ func FindDP(given string) (string, error) {
 	}
 	path, err := FindProgram("isthmus-dp")
 	if err != nil {
-		return "", fmt.Errorf("%w; name it with --dp-binary", err)
+		return "", fmt.Errorf("%w, or name it with --dp-binary", err)
 	}
 	return path, nil
 }
@@ -113,7 +113,7 @@ func FindProgram(name string) (string, error) {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("%s is neither beside this program nor in PATH", name)
+		return "", fmt.Errorf("%s is neither beside this program nor in PATH: install it there", name)
 	}
 	return path, nil
 }
