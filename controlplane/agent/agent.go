@@ -11,12 +11,14 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"isthmus/controlplane/agent/dynamic"
 	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/agent/reconcile"
 	"isthmus/controlplane/agent/serve"
 	"isthmus/controlplane/agent/spawn"
+	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/events"
 	"isthmus/controlplane/httpd"
@@ -79,6 +81,12 @@ func newAgent(opt Options, start *plan.Plan, files plan.Files) (*Agent, error) {
 			opt.Restart)
 	}
 	a.events = newEvents(&opt)
+	if a.spawner != nil {
+		a.spawner.Ended = func(e v1.Ended) {
+			a.events.Publish("dataplane.ended", e.How, "pid", e.PID, "times", e.Times,
+				"since", e.Since.Format(time.RFC3339), "words", e.Words)
+		}
+	}
 	a.guard = auth.NewGuard(a.events)
 	var err error
 	a.sessions, err = dynamic.Open(start, dynamic.Options{Store: opt.beside("sessions.db"), DPSocket: opt.DPSocket,

@@ -67,3 +67,34 @@ func TestStopBothNeedsADataPlaneOfOurs(t *testing.T) {
 	_, err := New(Options{File: file, StopBoth: true, State: t.TempDir()})
 	testkit.Refused(t, err, "--stop-both")
 }
+
+// How a data plane ended is in the status, in an event and in the metrics.
+func TestEndedDataPlane(t *testing.T) {
+	dir := t.TempDir()
+	program := dir + "/dp"
+	testkit.Must(t, os.WriteFile(program, []byte("#!/bin/sh\necho no memory >&2\nexit 3\n"), 0o700))
+	plan := &plan.Plan{Control: config.Control{Restart: config.Restart{Delay: 1, MaxDelay: 1}}}
+	a := made(t, Options{Socket: dir + "/isthmus.sock", DPSocket: dir + "/none.sock", DPBinary: program,
+		Metrics: "off", Restart: "always"}, plan)
+	running(t, a)
+	testkit.Until(t, "three ends", func() bool { return a.owner.Status().DPEnded.Times >= 3 })
+	s := a.owner.Status()
+	testkit.ErrorIf(t, s.DPRestart != "always" || !strings.Contains(s.Why, "ended with exit status 3, ") ||
+		!strings.HasSuffix(s.Why, "; last words: no memory"), "%+v", s)
+	list := told(t, a, "dataplane.ended")
+	testkit.ErrorIf(t, len(list) < 3 || list[2].Subject != "ended with exit status 3" ||
+		fmt.Sprint(list[2].Fields["words"]) != "[no memory]" || fmt.Sprint(list[2].Fields["times"]) != "3",
+		"%+v", list)
+	figures := a.scraper.Snapshot(t.Context())
+	testkit.ErrorIf(t, figures.Ends < 3 || figures.Connects != 0, "%+v", figures)
+}
+
+// What something else starts is not ours to know about; the status says where to look.
+func TestStatusOfAnotherSDataPlane(t *testing.T) {
+	dir := t.TempDir()
+	a := made(t, Options{Socket: dir + "/isthmus.sock", DPSocket: dir + "/none.sock", Metrics: "off",
+		Restart: "external"}, &plan.Plan{})
+	s := a.owner.Status()
+	testkit.ErrorIf(t, s.DPRestart != "external" || !strings.Contains(s.Why, "journalctl -u isthmus-dp"),
+		"%+v", s)
+}

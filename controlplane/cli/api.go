@@ -46,12 +46,11 @@ func tokenCommand(e *env) *cobra.Command {
 			"with its hash, on standard error.",
 		RunE: command.Failed(func(_ *cobra.Command, args []string) error {
 			if !tokenName.MatchString(args[0]) {
-				return &command.Exit{Code: command.ExitUsage,
-					Err: fmt.Errorf("%q is no name: letters, digits, . _ -", args[0])}
+				return command.Usage("%q is no name: up to 31 letters, digits, . _ -", args[0])
 			}
 			r, err := auth.ParseRole(role)
 			if err != nil {
-				return &command.Exit{Code: command.ExitUsage, Err: fmt.Errorf("--role: %w", err)}
+				return command.Usage("--role: %w", err)
 			}
 			secret, hash := auth.Make()
 			fmt.Fprintf(e.Err, "control.api.tokens:\n  - {name: %s, role: %s, sha256: \"%s\"}\n", args[0],
@@ -62,6 +61,7 @@ func tokenCommand(e *env) *cobra.Command {
 	}
 	make.Flags().StringVar(&role, "role", "read",
 		"read, or operate: change things, trace, explain and capture, too")
+	command.Values(make, "role", "", "read", "operate")
 	token.AddCommand(make)
 	return token
 }

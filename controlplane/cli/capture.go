@@ -143,6 +143,7 @@ func captureCommand(e *env) *cobra.Command {
 	f.StringVarP(&o.path, "write", "w", "", "file; -: standard output")
 	f.StringSliceVar(&stages, "stage", []string{"received", "sent"},
 		"which bytes: received (rx), inside (decap), sent (tx)")
+	command.Values(cmd, "stage", "", "received", "inside", "sent", "rx", "decap", "tx")
 	f.Uint32Var(&s.query.Count, "count", 0, "end after so many packets (0: no limit)")
 	f.Uint32Var(&s.query.Snap, "snap", 9216, "bytes of a packet at most")
 	f.StringVar(&s.query.Drop, "drop", "", "packets that are dropped for this reason; any: for whichever")
@@ -162,10 +163,10 @@ func captureCommand(e *env) *cobra.Command {
 			s.query.Stages = append(s.query.Stages, word)
 		}
 		if megabytes < 0 || o.files < 1 || o.files > 10000 {
-			return errors.New("--size is 0 or more, --files 1 to 10000")
+			return command.Usage("--size is 0 or more, --files 1 to 10000")
 		}
 		if o.files > 1 && (megabytes == 0 || o.path == "-") {
-			return errors.New("--files needs a --size, and a file to write to")
+			return command.Usage("--files needs a --size, and a file to write to")
 		}
 		o.size, o.snap = megabytes<<20, s.query.Snap
 		return e.capture(cmd, &s.query, &o)
@@ -218,7 +219,8 @@ func (e *env) capture(cmd *cobra.Command, q *trace.Query, o *output) error {
 	case errors.Is(err, errFull):
 		fmt.Fprintf(e.Err, "the capture has %d MB (--size) and ends\n", o.size>>20)
 	case errors.Is(err, syscall.ENOSPC):
-		return fmt.Errorf("the disk is full after %d packets, the capture ends: %w", packets, err)
+		return fmt.Errorf("the disk is full after %d packets, the capture ends (--size, --files bound it): %w",
+			packets, err)
 	case errors.Is(err, syscall.EPIPE):
 		return nil // who reads it went
 	case err != nil:

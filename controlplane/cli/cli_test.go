@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -50,6 +51,14 @@ func control(t *testing.T, answers map[string]string) string {
 	return path
 }
 
+var manyPorts = func() string {
+	var rows []string
+	for i := range 20 {
+		rows = append(rows, fmt.Sprintf(`{"name":"n%d"}`, 1+100*i))
+	}
+	return "[" + strings.Join(rows, ",") + "]"
+}()
+
 var answersOfCommands = map[string]string{
 	"GET /v1/show/drop":                      `[{"name":"no-route","text":"No route.","packets":3}]`,
 	"GET /v1/show/session?key=h&limit=2":     `[]`,
@@ -63,6 +72,11 @@ var answersOfCommands = map[string]string{
 	"GET /v1/show/association?limit=200":     `[{"id":"smf1"}]`,
 	"GET /v1/show/rule?limit=200":            `[{"session":"n4.1"},{"session":"n4.1"},{"session":"n4.2"}]`,
 	"GET /v1/show/pool?key=homes":            `[]`,
+	"GET /v1/show/pool?limit=200":            `[]`,
+	"GET /v1/show/port?key=n7":               `[]`,
+	"GET /v1/show/port?limit=200":            manyPorts,
+	"GET /v1/show/port?key=x":                `[]`,
+	"GET /v1/show/subscriber?key=x":          `[]`,
 	"GET /v1/show/pool?instance=x&key=homes": `[]`,
 	"GET /v1/show/n4":                        `{"listen":["10.0.0.1:8805"],"peers":["10.0.0.2:8805"]}`,
 	"GET /v1/show/instance":                  `[{"name":"internet","lookup":"destination"}]`,
@@ -87,12 +101,16 @@ func TestCommands(t *testing.T) {
 		{"version", 0, "isthmus " + command.Version, ""},
 		{"show drop", 0, "REASON    PACKETS  MEANING\nno-route        3  No route.\n", ""},
 		{"show drop -j", 0, "[\n  {\n    \"name\": \"no-route\",", ""},
-		{"show session h --limit 2", command.ExitFailed, "", `no session "h"`},
+		{"show session h --limit 2", command.ExitFailed, "", `no session "h"; there are: home-1, home-2`},
 		{"show graph --edges", 0, "a     b", ""},
 		{"show graph --dot", 0, `"a" -> "b";`, ""},
 		{"show n4 --for open5gs", 0, "- address: 10.0.0.1\n          dnn: [\"internet\"]\n", ""},
 		{"show n4 --for ella", command.ExitFailed, "", `"ella" is none of free5gc, open5gs`},
-		{"show pool homes", command.ExitFailed, "", `no pool "homes"`},
+		{"show pool homes", command.ExitFailed, "", `no pool "homes"; there is none at all`},
+		{"show port n7", command.ExitFailed, "",
+			`no port "n7"; did you mean "n1"?; isthmus show port lists all`},
+		{"show port x", command.ExitFailed, "", `no port "x"; isthmus show port lists all`},
+		{"show subscriber x", command.ExitFailed, "", `no subscriber "x"; isthmus show subscriber lists all`},
 		{"show pool homes -j", command.ExitFailed, "[]\n", `no pool "homes"`},
 		{"show pool homes --where instance=x", 0, "POOL", ""},
 		{"show associations", 0, "ASSOCIATION  SET  ADDRESS  STATE", ""},
@@ -102,15 +120,16 @@ func TestCommands(t *testing.T) {
 		{"show session --where x", command.ExitUsage, "", "no condition"},
 		{"show session --sort -name --limit 1", 0, "home-2", ""},
 		{"show session --top 1 -j", 0, "home-1\"\n  }\n]\n", ""},
-		{"show session --top -1", command.ExitFailed, "", "--top -1"},
+		{"show session --top -1", command.ExitUsage, "", "--top -1"},
 		{"show drop --watch 100ms --count 2", 0, "NAME      PACKETS/S\nno-route          0\n\nNAME ", ""},
 		{"show drop --watch 100ms --count 1 -j", 0, `"packets_per_second":0`, ""},
 		{"show association --watch 100ms --count 1 --where state=up", 0, "smf1", ""},
-		{"show drop --watch 1ms", command.ExitFailed, "", "at least 100ms"},
+		{"show drop --watch 1ms", command.ExitUsage, "", "at least 100ms"},
 		{"show port --watch 1s", command.ExitFailed, "", "asked for GET /v1/show/port"},
 		{"show total --top 1", command.ExitUsage, "", "unknown flag"},
 		{"show port", command.ExitFailed, "", "asked for GET /v1/show/port"},
-		{"show drop x", command.ExitUsage, "", "unknown command"},
+		{"show drop x", command.ExitUsage, "",
+			"takes no name; --where FIELD=VALUE chooses rows, \"x\" was given\nusage: isthmus show drop"},
 		{"show drop --nonsense", command.ExitUsage, "", "unknown flag"},
 		{"nonsense", command.ExitUsage, "", "unknown command"},
 		{"show nonsense", command.ExitUsage, "", `unknown command "nonsense" for "isthmus show"`},

@@ -113,8 +113,9 @@ func statusCommand(e *env) *cobra.Command {
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use: "status", Short: "state of the control plane and of its data plane; fails unless both are ready",
-		Example: "  isthmus status --wait 10s\n  isthmus status -j | jq .data_plane",
-		Args:    cobra.NoArgs,
+		Annotations: map[string]string{command.FailsWhen: "The data plane is not ready."},
+		Example:     "  isthmus status --wait 10s\n  isthmus status -j | jq .data_plane",
+		Args:        cobra.NoArgs,
 	}
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
 	cmd.Flags().DurationVar(&wait, "wait", 0, "wait so long for both to be ready")
@@ -129,11 +130,17 @@ func statusCommand(e *env) *cobra.Command {
 			err = e.printStatus(&s)
 		}
 		if err == nil && s.DataPlane != v1.StateReady {
-			err = &command.Exit{Code: command.ExitFailed, Err: fmt.Errorf("data plane is %s", s.DataPlane)}
+			err = fmt.Errorf("the data plane is %s; %s", s.DataPlane, nextFor[s.DataPlane])
 		}
 		return err
 	})
 	return cmd
+}
+
+// nextFor is what to do about a data plane's state.
+var nextFor = map[string]string{
+	v1.StateAway:    "isthmus doctor says what this machine lacks",
+	v1.StateRefused: "correct what the last error names, then isthmus config apply FILE",
 }
 
 // waitReady reads the status until both are ready, or the time is over.
@@ -160,7 +167,7 @@ func (e *env) printStatus(s *v1.Status) error {
 		fmt.Fprintf(e.Out, "configuration  by `config apply`, kept in %s (SIGHUP returns to the file)\n", s.AppliedFile)
 	}
 	if s.DataPlane == v1.StateAway {
-		fmt.Fprintf(e.Out, "data plane     away (%s)\n", s.DPSocket)
+		fmt.Fprintf(e.Out, "data plane     away (%s): %s\n", s.DPSocket, s.Away())
 	} else {
 		huge := "without huge pages"
 		if s.DPHuge {
@@ -168,6 +175,12 @@ func (e *env) printStatus(s *v1.Status) error {
 		}
 		fmt.Fprintf(e.Out, "data plane     %s, %s, pid %d, %s (%s)\n", s.DataPlane, s.DPVersion, s.DPPID, huge,
 			s.DPSocket)
+		if ended := s.DPEnded.String(); ended != "" {
+			fmt.Fprintf(e.Out, "before         %s\n", ended)
+		}
+	}
+	for i, line := range s.DPEnded.Words {
+		fmt.Fprintf(e.Out, "%-15s%s\n", map[bool]string{true: "last words"}[i == 0], line)
 	}
 	for _, k := range s.Kernel {
 		fmt.Fprintf(e.Out, "kernel         namespace %s: %d devices, %d addresses, %d routes, %d neighbours, ",

@@ -29,13 +29,13 @@ func doctorCommand(e *env) *cobra.Command {
 		Long: "Say what on this machine costs packets or speed, and what changes it; nothing is changed.\n" +
 			"Ports and CPUs are those of FILE, else of the running configuration, else none.\n" +
 			"Exit status 1 when something costs or is a fault.",
-		Example: "  isthmus doctor -c /etc/isthmus/isthmus.yaml\n  isthmus doctor -j",
-		Args:    cobra.NoArgs,
+		Annotations: map[string]string{command.FailsWhen: "Something costs packets or speed, or is a fault."},
+		Example:     "  isthmus doctor -c /etc/isthmus/isthmus.yaml\n  isthmus doctor -j",
+		Args:        cobra.NoArgs,
 		RunE: command.Failed(func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("server") || e.Server != "" && file == "" {
-				return &command.Exit{Code: command.ExitUsage, Err: errors.New(
-					"doctor looks at the machine that it runs on, not at that of --server or " +
-						"ISTHMUS_SERVER: run it there, or here with -c FILE alone")}
+				return command.Usage("doctor looks at the machine that it runs on, not at that of " +
+					"--server or ISTHMUS_SERVER: run it there, or here with -c FILE alone")
 			}
 			findings, err := e.look(cmd.Context(), file, root)
 			if err != nil {

@@ -52,14 +52,11 @@ func eventsCommand(e *env) *cobra.Command {
 	f.StringVar(&after, "after", "", "only what came after the event with this id")
 	f.StringSliceVar(&kinds, "kind", nil, "kinds, or their first words (port, config.applied)")
 	f.Uint32Var(&limit, "limit", 0, "at most so many (0: all in memory)")
-	cmd.RegisterFlagCompletionFunc("kind", func(*cobra.Command, []string, string) ([]string,
-		cobra.ShellCompDirective) {
-		var names []string
-		for _, k := range events.Kinds {
-			names = append(names, k.Name)
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	})
+	var names []string
+	for _, k := range events.Kinds {
+		names = append(names, k.Name)
+	}
+	command.Values(cmd, "kind", "", names...)
 	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
 		if len(kinds) > 0 {
 			r.query["kind"] = kinds
@@ -68,7 +65,7 @@ func eventsCommand(e *env) *cobra.Command {
 			r.query.Set("after", after)
 		}
 		if live && !follow || limit > 0 && follow {
-			return &command.Exit{Code: command.ExitUsage, Err: errors.New("--live goes with -f, --limit without")}
+			return command.Usage("--live goes with -f, --limit without")
 		}
 		if !follow {
 			return r.all(cmd.Context(), uint64(limit))
@@ -123,12 +120,12 @@ func (r *eventReader) print(e *events.Event) error {
 		return json.NewEncoder(r.Out).Encode(e)
 	}
 	line := []string{strconv.FormatUint(e.ID, 10), e.Time.Format("2006-01-02T15:04:05.000Z"), e.Kind,
-		printable(e.Subject)}
+		quoted(e.Subject)}
 	for _, name := range slices.Sorted(maps.Keys(e.Fields)) {
-		line = append(line, name+"="+printable(fieldText(e.Fields[name])))
+		line = append(line, name+"="+quoted(fieldText(e.Fields[name])))
 	}
 	if w := e.Who; w != nil {
-		line = append(line, "by="+printable(whoText(w)))
+		line = append(line, "by="+quoted(whoText(w)))
 	}
 	_, err := fmt.Fprintln(r.Out, strings.Join(line, " "))
 	return err
@@ -148,14 +145,14 @@ func fieldText(v any) string {
 	return fmt.Sprint(v)
 }
 
-// printable keeps what others name from a terminal, and a field in its place.
-func printable(s string) string {
+// quoted keeps what others name from a terminal, and a field in its place.
+func quoted(s string) string {
 	if s == "" {
 		return "-"
 	}
-	quoted := strconv.Quote(s)
-	if strings.ContainsAny(s, " =") || quoted != `"`+s+`"` {
-		return quoted
+	whole := strconv.Quote(s)
+	if strings.ContainsAny(s, " =") || whole != `"`+s+`"` {
+		return whole
 	}
 	return s
 }

@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"errors"
 	"net/url"
 
 	"github.com/spf13/cobra"
@@ -15,7 +14,8 @@ import (
 const explainLong = `Sends a hypothetical packet through the live tables and prints its trace. It is not sent, takes no
 tokens of meters, is not counted by URRs, is not queued, buffered, copied or translated, and ends where
 that would be. It may begin a flow of a session with several PDRs, counts as a hit of its
-access list's rule, and as a packet that ends under the reason "explained".`
+access list's rule, and as a packet that ends under the reason "explained".
+The last line says what would become of it, "not known" where a stage cannot be asked.`
 
 func explainCommand(e *env) *cobra.Command {
 	var want trace.Hypothesis
@@ -44,12 +44,13 @@ func explainCommand(e *env) *cobra.Command {
 		"interface of the configuration by which it comes, with its VLANs and VRF, in place of a port")
 	f.StringVar(&want.TEID, "teid", "", "TEID, in place of the session's")
 	f.BoolVarP(&asJSON, "json", "j", false, "print JSON")
+	command.Values(cmd, "protocol", "", "udp", "tcp", "icmp")
 	cmd.RunE = command.Failed(func(cmd *cobra.Command, args []string) error {
 		var frame []byte
 		var err error
 		if len(args) > 0 {
 			if want.UE != "" || want.Session != "" || want.Interface != "" || want.TEID != "" {
-				return errors.New("give a capture, or --ue, --session, --interface, --teid")
+				return command.Usage("give a capture, or --ue, --session, --interface, --teid")
 			}
 			frame, err = trace.FirstFrame(args[0], &want.Port)
 		} else {

@@ -30,7 +30,7 @@ func labCommands(e *env) []*cobra.Command {
 		{"stream", "test traffic on synth ports: load, start, stop, clear (see also show stream)"},
 	} {
 		name := c[0]
-		list = append(list, &cobra.Command{
+		stub := &cobra.Command{
 			Use: name, Short: c[1], DisableFlagParsing: true,
 			RunE: command.Failed(func(_ *cobra.Command, args []string) error {
 				return handOver(e, append([]string{name}, args...))
@@ -38,7 +38,13 @@ func labCommands(e *env) []*cobra.Command {
 			ValidArgsFunction: func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 				return completeInLab(append([]string{cobra.ShellCompRequestCmd, name}, append(args, word)...))
 			},
+		}
+		stub.SetHelpFunc(func(*cobra.Command, []string) { // of `isthmus help bench`
+			if err := handOver(e, []string{name, "--help"}); err != nil {
+				fmt.Fprintln(e.Err, "isthmus:", err)
+			}
 		})
+		list = append(list, stub)
 	}
 	return list
 }

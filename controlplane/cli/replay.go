@@ -21,7 +21,8 @@ func replayCommand(e *env) *cobra.Command {
 		Short: "run packet captures through the gateway; no root, no huge pages, same result every time",
 		Example: "  isthmus replay -c gateway.yaml --in access=subscribers.pcap " +
 			"--out core=upf.pcap --counters counters.json",
-		Args: cobra.NoArgs,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{command.OtherStatus: "That of isthmus-dp replay."},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&opt.File, "config", "c", "", "configuration file (YAML)")

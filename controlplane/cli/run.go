@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"errors"
 	"io"
 	"log/slog"
 	"time"
@@ -43,7 +42,7 @@ func runCommand(e *env) *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("stop-both", "no-spawn")
 	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("server") {
-			return &command.Exit{Code: command.ExitUsage, Err: errors.New("run takes no --server")}
+			return command.Usage("run takes no --server: it runs on this machine")
 		}
 		opt.Log = newLog(e.Err, asJSON, debug)
 		opt.Version = command.Version

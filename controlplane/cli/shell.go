@@ -131,7 +131,7 @@ func splitWords(line string) ([]string, error) {
 		}
 	}
 	if quote != 0 || escaped {
-		return nil, errors.New("the line ends within quotes")
+		return nil, errors.New("the line ends within quotes: close them, or put \\ before the quote")
 	}
 	if inWord {
 		words = append(words, word.String())

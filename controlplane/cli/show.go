@@ -18,7 +18,9 @@ import (
 
 	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/command"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/n4"
+	"isthmus/controlplane/printable"
 	"isthmus/controlplane/view"
 	"isthmus/controlplane/watch"
 )
@@ -35,6 +37,18 @@ func showCommand(e *env) *cobra.Command {
 	return show
 }
 
+// withoutName is of a table that takes no name.
+func withoutName(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := "takes no name"
+	if cmd.Flags().Lookup("where") != nil {
+		text += "; --where FIELD=VALUE chooses rows"
+	}
+	return fmt.Errorf("%s %s, %q was given", cmd.CommandPath(), text, args[0])
+}
+
 // showWords are the options of a table.
 type showWords struct {
 	asJSON, edges, dot, perWorker bool
@@ -49,10 +63,12 @@ type showWords struct {
 
 func tableCommand(e *env, table *view.Table) *cobra.Command {
 	var w showWords
-	cmd := &cobra.Command{Use: table.Name, Aliases: []string{table.Name + "s"}, Short: table.Short, Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: table.Name, Aliases: []string{table.Name + "s"}, Short: table.Short}
 	if table.Key {
 		cmd.Use += " [NAME]"
 		cmd.Args = cobra.MaximumNArgs(1)
+	} else {
+		cmd.Args = withoutName
 	}
 	cmd.Example = fmt.Sprintf("  isthmus show %s\n  isthmus show %[1]s -j", table.Name)
 	if watch.HasRates(table.Name) {
@@ -75,8 +91,8 @@ func tableCommand(e *env, table *view.Table) *cobra.Command {
 	f.IntVar(&w.count, "count", 0, "with --watch: end after so many times (0: Ctrl-C)")
 	if fields := table.Fields(); len(fields) > 0 {
 		w.choice.flags(f)
-		offerFields(cmd, fields, "sort", "")
-		offerFields(cmd, fields, "where", "=")
+		command.Values(cmd, "sort", "", fields...)
+		command.Values(cmd, "where", "=", fields...)
 	}
 	if table.Name == "graph" {
 		f.BoolVar(&w.edges, "edges", false, "show where each node's packets can go")
@@ -151,7 +167,7 @@ func (e *env) show(ctx context.Context, table *view.Table, w *showWords, args []
 		if w.asJSON {
 			fmt.Fprintln(e.Out, "[]")
 		}
-		return fmt.Errorf("no %s %q", table.Name, args[0])
+		return e.unknown(ctx, table, args[0])
 	}
 	if err == nil && w.choice.orders() {
 		data, err = w.choice.of(data)
@@ -202,16 +218,47 @@ func (e *env) printJSON(data []byte) error {
 	return err
 }
 
-// offerFields completes a flag's value by the table's fields, each with what follows it.
-func offerFields(cmd *cobra.Command, fields []string, flag, behind string) {
-	var names []string
-	for _, name := range fields {
-		names = append(names, name+behind)
+// fewNames are as many as an error has.
+const fewNames = 8
+
+// unknown is the error of a name that a table does not have. It has the known names where they are few, else the
+// nearest one and the command that lists them.
+func (e *env) unknown(ctx context.Context, table *view.Table, name string) error {
+	names, err := e.names(ctx, table)
+	list := "isthmus show " + table.Name + " lists all"
+	switch {
+	case err != nil:
+		return fmt.Errorf("no %s %q; %s", table.Name, name, list)
+	case len(names) == 0:
+		return fmt.Errorf("no %s %q; there is none at all", table.Name, name)
+	case len(names) <= fewNames:
+		return fmt.Errorf("no %s %q; there are: %s", table.Name, name, strings.Join(names, ", "))
 	}
-	offer := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	return fmt.Errorf("no %s %q%s; %s", table.Name, name, config.Suggest(name, names), list)
+}
+
+// names are the first ones that a table has now.
+func (e *env) names(ctx context.Context, table *view.Table) (names []string, err error) {
+	data, err := e.Call(ctx, "GET", "/v1/show/"+table.Name, url.Values{"limit": {"200"}}, nil)
+	if err != nil {
+		return nil, err
 	}
-	_ = cmd.RegisterFlagCompletionFunc(flag, offer) // the flag is there
+	var rows []map[string]any
+	if err := json.Unmarshal(data, &rows); err != nil {
+		return nil, err
+	}
+	fields := []string{"name", "session", "user", "id", "port", "prefix", "address", "interface"}
+	for _, row := range rows {
+		for _, field := range fields {
+			if s, ok := row[field].(string); ok && s != "" {
+				if s = printable.Text(s); !slices.Contains(names, s) {
+					names = append(names, s)
+				}
+				break
+			}
+		}
+	}
+	return names, nil
 }
 
 // completeNames offers the names that the running data plane has.
@@ -220,23 +267,7 @@ func (e *env) completeNames(table *view.Table) cobra.CompletionFunc {
 		if !table.Key || len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		data, err := e.Call(cmd.Context(), "GET", "/v1/show/"+table.Name, url.Values{"limit": {"200"}}, nil)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var rows []map[string]any
-		if json.Unmarshal(data, &rows) != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var names []string
-		for _, row := range rows {
-			for _, field := range []string{"name", "session", "id", "port", "prefix", "interface"} {
-				if s, ok := row[field].(string); ok && !slices.Contains(names, s) {
-					names = append(names, s)
-					break
-				}
-			}
-		}
+		names, _ := e.names(cmd.Context(), table) // none: nothing to offer
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
 }

@@ -35,8 +35,7 @@ func clearCommand(e *env) *cobra.Command {
 		}),
 	}
 	one.Flags().StringVar(&cause, "cause", "admin-reset", "Acct-Terminate-Cause (RFC 2866)")
-	one.RegisterFlagCompletionFunc("cause", cobra.FixedCompletions(subscriber.Causes(),
-		cobra.ShellCompDirectiveNoFileComp))
+	command.Values(one, "cause", "", subscriber.Causes()...)
 	group.AddCommand(one)
 	return group
 }

@@ -33,7 +33,7 @@ func topCommand(e *env) *cobra.Command {
 	cmd.Flags().BoolVar(&once, "once", false, "print one screen, of the rates over one interval, and end")
 	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
 		if period < 250*time.Millisecond || period > time.Minute {
-			return fmt.Errorf("--interval %s: 250ms to 1m", period)
+			return command.Usage("--interval %s: 250ms to 1m", period)
 		}
 		get := func(ctx context.Context, path string, query url.Values) ([]byte, error) {
 			return e.Call(ctx, "GET", path, query, nil)

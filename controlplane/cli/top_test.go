@@ -33,7 +33,7 @@ func TestTopOnce(t *testing.T) {
 	testkit.ErrorIf(t, code != command.ExitFailed || !strings.Contains(stderr, "needs a terminal"), "%d %s", code,
 		stderr)
 	code, _, stderr = run(t, "", "--socket", socket, "top", "--interval", "1ms")
-	testkit.ErrorIf(t, code != command.ExitFailed || !strings.Contains(stderr, "250ms"), "%d %s", code, stderr)
+	testkit.ErrorIf(t, code != command.ExitUsage || !strings.Contains(stderr, "250ms"), "%d %s", code, stderr)
 	code, _, _ = run(t, "", "--socket", "/nonexistent/s", "top", "--once")
 	testkit.Equal(t, code, command.ExitUnreachable, "no control plane")
 }

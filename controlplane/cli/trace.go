@@ -50,17 +50,17 @@ func (s *selection) finish() error {
 	q := &s.query
 	q.Session, q.Subscriber = s.session, s.subscriber
 	if s.session != "" && s.subscriber != "" {
-		return errors.New("give --session or --subscriber, not both")
+		return command.Usage("give --session or --subscriber, not both")
 	}
 	if s.teid != "" {
 		teid, err := strconv.ParseUint(s.teid, 0, 32)
 		if err != nil || teid == 0 {
-			return fmt.Errorf("--teid %q is no TEID", s.teid)
+			return command.Usage("--teid %q is no TEID: a number from 1 to 0xffffffff", s.teid)
 		}
 		q.TEID = uint32(teid)
 	}
 	if s.duration < time.Second || s.duration > time.Hour {
-		return fmt.Errorf("--for %v: give 1s to 1h", s.duration)
+		return command.Usage("--for %v: give 1s to 1h", s.duration)
 	}
 	q.Seconds = uint32(s.duration / time.Second)
 	if s.flow == "" {
@@ -80,16 +80,16 @@ func (s *selection) finish() error {
 func flowFilter(flow string) (expression, one string, err error) {
 	part := strings.Split(flow, ",")
 	if len(part) != 3 {
-		return "", "", fmt.Errorf("--flow %q is not PROTOCOL,ADDRESS:PORT,ADDRESS:PORT", flow)
+		return "", "", command.Usage("--flow %q is not PROTOCOL,ADDRESS:PORT,ADDRESS:PORT", flow)
 	}
 	a, aPort, errA := net.SplitHostPort(part[1])
 	b, bPort, errB := net.SplitHostPort(part[2])
 	if errA != nil || errB != nil || net.ParseIP(a) == nil || net.ParseIP(b) == nil {
-		return "", "", fmt.Errorf("--flow %q: its ends are ADDRESS:PORT", flow)
+		return "", "", command.Usage("--flow %q: its ends are ADDRESS:PORT", flow)
 	}
 	proto := part[0]
 	if proto != "tcp" && proto != "udp" && proto != "sctp" {
-		return "", "", fmt.Errorf("--flow %q: tcp, udp or sctp", flow)
+		return "", "", command.Usage("--flow %q: tcp, udp or sctp", flow)
 	}
 	way := func(x, xp, y, yp string) string {
 		return fmt.Sprintf("(src host %s and src port %s and dst host %s and dst port %s)", x, xp, y, yp)
@@ -178,7 +178,8 @@ func (e *env) followed(cmd *cobra.Command, q *trace.Query) (*command.Progress, i
 }
 
 // errGone ends a command whose control plane ended before its trace did.
-var errGone = errors.New("the control plane went away, and the trace with it")
+var errGone = errors.New("the control plane went away, and the trace with it; " +
+	"isthmus status --wait 10s waits for it")
 
 func sayEnd(e *env, s trace.State, shown int, asJSON bool) error {
 	switch s.Ended {

@@ -53,13 +53,13 @@ func (c *choice) query() (url.Values, error) {
 	for _, condition := range c.where {
 		at := strings.IndexAny(condition, "=!<>")
 		if at <= 0 || condition[at:] == "!" || (condition[at] == '!' && condition[at+1] != '=') {
-			return nil, &command.Exit{Code: command.ExitUsage, Err: fmt.Errorf(
-				"--where %q is no condition such as dnn=internet, ue_ip4=10.1.0.0/16, packets>9", condition)}
+			return nil, command.Usage("--where %q is no condition such as dnn=internet, packets>9, "+
+				"ue_ip4=10.1.0.0/16", condition)
 		}
 		field, value := condition[:at], condition[at:]
 		switch {
 		case field == "key" || field == "limit" || field == "after":
-			return nil, &command.Exit{Code: command.ExitUsage, Err: fmt.Errorf("--where: %s is no field", field)}
+			return nil, command.Usage("--where: %s is no field, but an option of its own", field)
 		case value[0] == '!':
 			value = "!" + value[2:]
 		case value[0] == '=':
@@ -73,7 +73,7 @@ func (c *choice) query() (url.Values, error) {
 // read checks the words; limit is that of --limit.
 func (c *choice) read(limit uint32) error {
 	if c.top < 0 {
-		return fmt.Errorf("--top %d: a number of rows", c.top)
+		return command.Usage("--top %d: a number of rows", c.top)
 	}
 	c.most = math.MaxInt
 	for _, n := range []int{c.top, int(limit)} {
@@ -124,7 +124,7 @@ func (e *env) watchTable(
 	ctx context.Context, table *view.Table, w *showWords, fetch func(context.Context) ([]byte, error),
 ) error {
 	if w.watch < leastInterval {
-		return fmt.Errorf("--watch %s: at least %s", w.watch, leastInterval)
+		return command.Usage("--watch %s: at least %s", w.watch, leastInterval)
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()

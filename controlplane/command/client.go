@@ -93,12 +93,25 @@ func (e *Env) Open(ctx context.Context, method, path string, query url.Values, b
 	data, _ := io.ReadAll(io.LimitReader(res.Body, 1<<20))
 	var failure v1.Failure
 	if json.Unmarshal(data, &failure) != nil || failure.Error == "" {
-		failure.Error = res.Status
+		return nil, fmt.Errorf("%s answers %s: is it a control plane of Isthmus?", e.where(), res.Status)
 	}
-	if res.StatusCode == http.StatusUnauthorized {
-		failure.Error += " (--token-file FILE or ISTHMUS_TOKEN)"
+	return nil, errors.New(failure.Error + nextSteps[res.StatusCode])
+}
+
+// nextSteps are what to do about an answer, where its own words do not say it.
+var nextSteps = map[int]string{
+	http.StatusUnauthorized: " (--token-file FILE or ISTHMUS_TOKEN)",
+	http.StatusForbidden: " (isthmus token make NAME --role operate makes a token that may; " +
+		"control.api.tokens takes its hash)",
+	http.StatusTooManyRequests: "; ask again in a minute",
+}
+
+// where is the control plane that is asked.
+func (e *Env) where() string {
+	if e.remote() {
+		return e.Server
 	}
-	return nil, errors.New(failure.Error)
+	return e.Socket
 }
 
 func (e *Env) remote() bool { return e.Server != "" }
@@ -117,13 +130,11 @@ func (e *Env) transport() (*url.URL, *http.Transport, error) {
 	u, err := url.Parse(e.Server)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" ||
 		strings.Trim(u.Path, "/") != "" || u.User != nil {
-		return nil, nil, &Exit{Code: ExitUsage, Err: fmt.Errorf("--server %q: https://HOST:PORT is needed",
-			e.Server)}
+		return nil, nil, Usage("--server %q: https://HOST:PORT is needed", e.Server)
 	}
 	if u.Scheme == "http" && !loopback(u.Hostname()) {
-		return nil, nil, &Exit{Code: ExitUsage,
-			Err: fmt.Errorf("--server %s: a token is sent by plain HTTP to this machine alone; use https",
-				e.Server)}
+		return nil, nil, Usage("--server %s: a token is sent by plain HTTP to this machine alone; use https",
+			e.Server)
 	}
 	secure := &tls.Config{MinVersion: tls.VersionTLS12}
 	switch {
@@ -133,8 +144,9 @@ func (e *Env) transport() (*url.URL, *http.Transport, error) {
 		secure.InsecureSkipVerify = true
 		secure.VerifyConnection = func(s tls.ConnectionState) error {
 			if got := auth.Fingerprint(s.PeerCertificates[0].Raw); got != want {
-				return fmt.Errorf("its certificate has the fingerprint %s, not that of --fingerprint",
-					got)
+				return fmt.Errorf("its certificate has the fingerprint %s, not that of "+
+					"--fingerprint; the control plane's log has the right one: "+
+					"journalctl -u isthmus | grep fingerprint", got)
 			}
 			return nil
 		}
@@ -172,24 +184,27 @@ func (e *Env) token() (string, error) {
 
 // unreachable explains why no control plane answered and what to do.
 func (e *Env) unreachable(err error) error {
-	hint, where := err.Error(), e.Socket
+	hint := err.Error()
 	var unknown *tls.CertificateVerificationError
+	var whole *url.Error
+	var way *net.OpError
 	switch {
 	case errors.As(err, &unknown):
 		hint = fmt.Sprintf("%v; name its authority with --ca, or itself with --fingerprint, "+
 			"which the control plane's log has", unknown.Err)
+	case errors.Is(err, context.DeadlineExceeded):
+		hint = "it does not answer in time; isthmus support makes an archive for a bug report"
 	case e.remote():
-		var whole *url.Error
 		if errors.As(err, &whole) {
 			hint = whole.Err.Error()
+		}
+		if errors.As(err, &way) && way.Op == "dial" {
+			hint += "; there, control.api names the address, and a firewall must let its port pass"
 		}
 	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ECONNREFUSED):
 		hint = "it is not running there; start it with `isthmus run -c FILE`, or name its socket with --socket"
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
 		hint = "permission denied; run as root or as a member of the socket's group"
 	}
-	if e.remote() {
-		where = e.Server
-	}
-	return &Exit{Code: ExitUnreachable, Err: fmt.Errorf("no control plane at %s: %s", where, hint)}
+	return &Exit{Code: ExitUnreachable, Err: fmt.Errorf("no control plane at %s: %s", e.where(), hint)}
 }

@@ -56,6 +56,7 @@ type Env struct {
 
 // AddSocket gives a root command the flags for the control plane's address.
 func (e *Env) AddSocket(root *cobra.Command) {
+	root.SetUsageTemplate(usage(root))
 	f := root.PersistentFlags()
 	f.StringVar(&e.Socket, "socket", cmp.Or(os.Getenv("ISTHMUS_SOCKET"), DefaultSocket),
 		"socket of the control plane ($ISTHMUS_SOCKET)")
@@ -90,8 +91,8 @@ func Main(root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io
 	return Execute(root, stderr)
 }
 
-// Execute runs a command, prints its error and chooses the exit code. cobra's errors before a command ran are usage
-// errors, printed with the command's usage.
+// Execute runs a command, prints its error and chooses the exit code. Errors that cobra found before a command ran are
+// usage errors. Those come with what the command takes.
 func Execute(root *cobra.Command, stderr io.Writer) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	cmd, err := root.ExecuteC()
@@ -100,21 +101,27 @@ func Execute(root *cobra.Command, stderr io.Writer) int {
 	}
 	var exit *Exit
 	if !errors.As(err, &exit) {
-		fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
-		if cmd.HasAvailableSubCommands() {
-			fmt.Fprintf(stderr, "see %s --help\n", cmd.CommandPath())
-		} else {
-			fmt.Fprintf(stderr, "usage: %s; see %s --help\n", cmd.UseLine(), cmd.CommandPath())
-		}
-		return ExitUsage
+		exit = &Exit{Code: ExitUsage, Err: err}
 	}
 	if exit.Err != nil {
 		fmt.Fprintf(stderr, "%s: %v\n", root.Name(), exit.Err)
 	}
+	switch {
+	case exit.Code != ExitUsage || exit.Err == nil:
+	case cmd.HasAvailableSubCommands():
+		fmt.Fprintf(stderr, "see %s --help\n", cmd.CommandPath())
+	default:
+		fmt.Fprintf(stderr, "usage: %s; see %s --help\n", cmd.UseLine(), cmd.CommandPath())
+	}
 	return exit.Code
 }
 
-// Group makes a command of subcommands: alone it prints its help, an unknown word is an error.
+// Usage is the error of a wrong command line.
+func Usage(format string, args ...any) error {
+	return &Exit{Code: ExitUsage, Err: fmt.Errorf(format, args...)}
+}
+
+// Group makes a command of subcommands: alone it prints its help, a word that is none of them is an error.
 func Group(cmd *cobra.Command) *cobra.Command {
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.Args = func(cmd *cobra.Command, args []string) error {

@@ -21,6 +21,8 @@ var Kinds = []Kind{
 	{"control.stopping", "the control plane's version", "signal", "A signal asked it to end."},
 	{"dataplane.up", "its version", "pid boot objects", "A connection to the data plane."},
 	{"dataplane.down", "its version", "pid", "The connection was lost."},
+	{"dataplane.ended", "how", "pid times since words", "The data plane that the control plane starts has ended, " +
+		"or does not start; `times`: in a row; `words`: its last lines."},
 	{"dataplane.refused", "its version", "error", "The data plane does not take the configuration."},
 	{"state.moved-aside", "the file", "to error",
 		"A file that was kept for a restart is damaged, or of another version: the start went on without it."},
@@ -91,6 +93,17 @@ var Kinds = []Kind{
 	{"counter.watermark", "counter", "session seid packets bytes", "Sessions reached a watermark."},
 	{"access.refused", "address", "reason more",
 		"A client was turned away; `more`: others of the last seconds."},
+}
+
+// FirstWords are those of the kinds, each once.
+func FirstWords() (words []string) {
+	for _, k := range Kinds {
+		word, _, _ := strings.Cut(k.Name, ".")
+		if !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	return words
 }
 
 // Known: a name is a kind, or the first word of some.

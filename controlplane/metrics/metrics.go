@@ -22,6 +22,8 @@ import (
 // Snapshot is the figures of one moment. Up is false, and the rest empty, while the data plane is away.
 type Snapshot struct {
 	Up         bool
+	Connects   uint64  // to the data plane
+	Ends       uint64  // of data planes that the control plane starts
 	Build      string  // version of the data plane
 	Shown      []Shown // what has figures of its own
 	Nodes      []api.NodeRow
@@ -132,7 +134,11 @@ func emitShown(ch chan<- prometheus.Metric, s *Shown) {
 }
 
 var (
-	upDesc    = prometheus.NewDesc("isthmus_dataplane_up", "1 while the data plane is connected.", nil, nil)
+	upDesc       = prometheus.NewDesc("isthmus_dataplane_up", "1 while the data plane is connected.", nil, nil)
+	connectsDesc = prometheus.NewDesc("isthmus_dataplane_connects_total", "Connections to the data plane.", nil,
+		nil)
+	endsDesc = prometheus.NewDesc("isthmus_dataplane_ends_total",
+		"Times that the data plane ended, or did not start, where the control plane starts it.", nil, nil)
 	buildDesc = prometheus.NewDesc("isthmus_build_info", "Versions; the value is always 1.",
 		[]string{"version", "dataplane"}, nil)
 )
@@ -152,6 +158,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		up = 1
 	}
 	ch <- prometheus.MustNewConstMetric(upDesc, prometheus.GaugeValue, up)
+	ch <- prometheus.MustNewConstMetric(connectsDesc, prometheus.CounterValue, float64(s.Connects))
+	ch <- prometheus.MustNewConstMetric(endsDesc, prometheus.CounterValue, float64(s.Ends))
 	ch <- prometheus.MustNewConstMetric(buildDesc, prometheus.GaugeValue, 1, c.version, s.Build)
 	for i := range s.Shown {
 		emitShown(ch, &s.Shown[i])

@@ -271,7 +271,7 @@ func TestBrowserSurvivesRestart(t *testing.T) {
 	l.gateway.set(func() { l.gateway.away = true })
 	l.seconds(2)
 	b.Until("the data plane is away",
-		`document.getElementById("banner").textContent.includes("connection refused")`)
+		`document.getElementById("banner").textContent.includes("ended by signal 6 (SIGABRT)")`)
 	l.gateway.set(func() { l.gateway.away = false })
 	l.seconds(2)
 	b.Until("it is back", `document.getElementById("banner").hidden`)

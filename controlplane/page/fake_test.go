@@ -49,7 +49,7 @@ func (g *gateway) Status() Status {
 	s := Status{Host: "gateway", Started: time.Now().Add(-5 * time.Hour).Truncate(time.Hour), Version: "1.2.3",
 		DPVersion: "1.2.3", DataPlane: "ready", Objects: 1013}
 	if g.away {
-		s.DataPlane, s.Error = "away", "dial unix /run/isthmus/dp.sock: connection refused"
+		s.DataPlane, s.Error = "away", "it ended by signal 6 (SIGABRT), 5 times in a row"
 	}
 	return s
 }
@@ -76,7 +76,7 @@ func (g *gateway) Table(_ context.Context, name, key string, limit uint32) (any,
 		return struct{}{}, nil
 	}
 	if g.away {
-		return nil, errors.New("the data plane is away; the control plane is connecting to it")
+		return nil, errors.New("the data plane is away; isthmus status says why")
 	}
 	switch name {
 	case "port":

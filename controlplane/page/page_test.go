@@ -469,7 +469,7 @@ func TestReport(t *testing.T) {
 	l.seconds(30)
 	code, body = get(t, l, "/page/report.html")
 	testkit.FatalIf(t, code != 200, "%d %s", code, body)
-	for _, want := range []string{"ten minutes of gateway", "AWAY", "connection refused", "n6 out", "policer-red",
+	for _, want := range []string{"ten minutes of gateway", "AWAY", "ended by signal 6", "n6 out", "policer-red",
 		"worker 1", "establishment, mean", "Gb/s", "&#34;style&#34;:1"} {
 		testkit.ErrorIf(t, !strings.Contains(body, want), "the report does not have %q", want)
 	}

@@ -29,7 +29,7 @@ type Status struct {
 	File      string    `json:"file"`
 	Started   time.Time `json:"started"`
 	DataPlane string    `json:"data_plane"`
-	LastError string    `json:"last_error"`
+	Why       string    `json:"why"`
 }
 
 // Sample is what one moment's questions brought.

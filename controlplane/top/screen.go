@@ -91,7 +91,7 @@ func (m *Model) head(width int) []line {
 	state := line{"data plane " + s.DataPlane, good}
 	if s.DataPlane != "ready" {
 		state.style = alarm
-		state.text += "  " + s.LastError
+		state.text += "  " + s.Why
 	}
 	total := m.rates("total")
 	if len(total) == 0 {

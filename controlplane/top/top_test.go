@@ -155,9 +155,9 @@ func TestAway(t *testing.T) {
 	m.Update(&Sample{Err: errors.New("no control plane at /run/x")})
 	all := strings.Join(m.Screen(80, 24, false), "\n")
 	testkit.ErrorIf(t, !strings.Contains(all, "no control plane at /run/x"), "%s", all)
-	m.Update(&Sample{Status: Status{DataPlane: "away", LastError: "why"}, Tables: map[string][]watch.Row{}})
+	m.Update(&Sample{Status: Status{DataPlane: "away", Why: "it ended"}, Tables: map[string][]watch.Row{}})
 	all = strings.Join(m.Screen(80, 24, false), "\n")
-	testkit.ErrorIf(t, !strings.Contains(all, "data plane away  why"), "%s", all)
+	testkit.ErrorIf(t, !strings.Contains(all, "data plane away  it ended"), "%s", all)
 	for _, key := range []string{"1", "2", "3", "4", "5", "6", "7", "8", "9"} {
 		m.Key(key)
 		m.Screen(80, 24, false)

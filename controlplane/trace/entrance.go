@@ -69,7 +69,8 @@ func (h *Hypothesis) entrance(all []interfaceRow,
 		f := named(all, h.Interface)
 		switch {
 		case f == nil:
-			return nil, fmt.Errorf("the configuration has no interface %q", h.Interface)
+			return nil, fmt.Errorf("the configuration has no interface %q; isthmus config show has all",
+				h.Interface)
 		case h.Port != "" && h.Port != f.Port:
 			return nil, fmt.Errorf("interface %q is on port %q, not on %q", f.Name, f.Port, h.Port)
 		}

@@ -300,12 +300,14 @@ func ethertype(packet []byte) []byte {
 }
 
 func portMAC(ports []portRow, name string) ([6]byte, error) {
+	var names []string
 	for _, p := range ports {
 		if p.Name == name {
 			return ParseMAC(p.MAC)
 		}
+		names = append(names, p.Name)
 	}
-	return [6]byte{}, fmt.Errorf("there is no port %q", name)
+	return [6]byte{}, fmt.Errorf("there is no port %q; there are: %s", name, strings.Join(names, ", "))
 }
 
 func (h *Hypothesis) fromSubscriber(s *sessionRow, ports []portRow, packet []byte) ([]byte, error) {

@@ -43,6 +43,8 @@ type Packet struct {
 	Reason  string    `json:"reason,omitempty"` // name of the drop or punt reason
 	Text    string    `json:"text,omitempty"`   // how it ended, in words
 	Frames  []Frame   `json:"frames,omitempty"`
+
+	Conclusion string `json:"conclusion"` // what becomes of it, in a sentence
 }
 
 var (
@@ -146,6 +148,7 @@ func assemble(number uint32, rows []api.TraceRow) Packet {
 	for i := range rows {
 		p.add(&rows[i])
 	}
+	p.Conclusion = p.conclude()
 	return p
 }
 

@@ -126,11 +126,7 @@ func (n *Writer) Frame(p *Packet, f *Frame) error {
 }
 
 func comment(p *Packet) string {
-	text := p.Outcome
-	if p.Text != "" {
-		text += ": " + p.Text
-	}
-	return text + "\n" + p.Path()
+	return p.conclude() + "\n" + p.Path()
 }
 
 // ReadFrames reads the frames that were received by a port (empty: any) from a capture of ours, in their order, with

@@ -133,7 +133,7 @@ func (q *Query) keys(ctx context.Context, c *dp.Client, o *dp.TraceOrder) error 
 		return err
 	}
 	if len(rows) == 0 {
-		return fmt.Errorf("there is no session or subscriber %s", q.Session)
+		return fmt.Errorf("there is no session or subscriber %s; isthmus show session has all", q.Session)
 	}
 	rules, err := dp.Table[api.RuleRow](ctx, c, api.TableRule, q.Session, 0)
 	if err != nil {

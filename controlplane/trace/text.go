@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
+
+	"isthmus/controlplane/printable"
 )
 
 // WriteText writes a packet for people: a line for the packet, one for each stage, one for the end.
@@ -29,27 +30,10 @@ func (p *Packet) WriteText(w io.Writer, workers bool) error {
 		if workers {
 			node = fmt.Sprintf("%d %s", s.Worker, s.Node)
 		}
-		line := fmt.Sprintf("  %-18s %6s  %s", node, ticks, clean(s.Text))
+		line := fmt.Sprintf("  %-18s %6s  %s", node, ticks, printable.Text(s.Text))
 		fmt.Fprintln(&b, strings.TrimRight(line, " "))
 	}
-	fmt.Fprintf(&b, "  = %s", p.Outcome)
-	if p.OutPort != "" {
-		fmt.Fprintf(&b, " on %s", p.OutPort)
-	}
-	if p.Text != "" {
-		fmt.Fprintf(&b, ": %s", clean(p.Text))
-	}
-	b.WriteString("\n\n")
+	fmt.Fprintf(&b, "  = %s\n\n", p.conclude())
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// clean takes what would move a terminal's cursor out of names that others chose.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, s)
 }

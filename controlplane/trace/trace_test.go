@@ -82,6 +82,46 @@ func TestAssemblerIsBounded(t *testing.T) {
 	testkit.Equal(t, packets[0].Outcome, "on its way", "outcome")
 }
 
+// The end of a packet says what becomes of it, by what leaves in its place too.
+func TestConclusions(t *testing.T) {
+	for _, c := range []struct {
+		steps   string // NODE=TEXT, apart by |
+		outcome uint16
+		port    string
+		want    string
+	}{
+		{"fragment-core=in 2 fragments|gtpu-encap=to 10.1.0.2, TEID 0x00000200|port-tx=164 bytes on n3",
+			api.TraceOutcomeLeft, "n3",
+			"sent on n3: 164 bytes; in 2 fragments; by GTP-U to 10.1.0.2, TEID 0x00000200"},
+		{"ip-output=no route leads there|icmp-error=its sender is sent ICMP no route (type 3, code 0)",
+			api.TraceOutcomeDropped, "", "dropped: its sender is sent ICMP no route (type 3, code 0)"},
+		{"redirect=answered with 302|drop=redirect-answered: served", api.TraceOutcomeDropped, "",
+			"dropped: redirect-answered: served; answered with 302"},
+		{"punt=icmp: ICMP to us", api.TraceOutcomePunted, "", "punted: icmp: ICMP to us"},
+		{"buffer=the packet waits for the UE", 0, "", "held: the packet waits for the UE"},
+		{"scheduler=n6: pipe 3; it would be queued", 0, "", "queued: n6: pipe 3; it would be queued"},
+		{"gtpu-control=answered with Echo Response", 0, "", "ended here: answered with Echo Response"},
+		{"x=it would be given to x", 0, "", "not known: it would be given to x"},
+	} {
+		steps := strings.Split(c.steps, "|")
+		rows := []api.TraceRow{row(1, api.TraceWhatEntered, 1, "port-rx", "")}
+		for i, s := range steps {
+			node, text, _ := strings.Cut(s, "=")
+			r := row(1, api.TraceWhatStep, uint64(i+2), node, text)
+			if i == len(steps)-1 {
+				r.What, r.Outcome = api.TraceWhatWent, c.outcome
+				api.PutCString(r.Port[:], c.port)
+			}
+			rows = append(rows, r)
+		}
+		p := assemble(1, rows)
+		testkit.Equal(t, p.Conclusion, c.want, "the end")
+		var b bytes.Buffer
+		testkit.Must(t, p.WriteText(&b, false))
+		testkit.ErrorIf(t, !strings.HasSuffix(b.String(), "\n  = "+c.want+"\n\n"), "%s", b.String())
+	}
+}
+
 // Names that others chose do not move a terminal's cursor.
 func TestTextIsClean(t *testing.T) {
 	var b bytes.Buffer

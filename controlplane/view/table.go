@@ -13,10 +13,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"isthmus/api"
+	"isthmus/controlplane/printable"
 )
 
 // column is one column of a printed table. Numbers are aligned to the right.
@@ -181,7 +181,7 @@ func WriteTable(w io.Writer, titles []string, right []bool, cells [][]string) er
 	lines := append([][]string{titles}, cells...)
 	for _, line := range lines {
 		for i := range line {
-			if line[i] = printable(line[i]); line[i] == "" {
+			if line[i] = printable.Text(line[i]); line[i] == "" {
 				line[i] = "-"
 			}
 			width[i] = max(width[i], utf8.RuneCountInString(line[i]))
@@ -205,16 +205,6 @@ func WriteTable(w io.Writer, titles []string, right []bool, cells [][]string) er
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// printable keeps what peers and subscribers chose from speaking to the terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, s)
 }
 
 // ratio is a / b with one decimal, "-" when there is nothing to divide by.

@@ -41,7 +41,8 @@ func benchCommand(e *env) *cobra.Command {
 			"costs inside it, with packets made and taken in the graph.\n\nProfiles:\n" + profileHelp(),
 		Example: "  isthmus bench agf-symmetric --quick\n  isthmus bench upf --sessions 1000 --seconds 1\n" +
 			"  isthmus bench --report report",
-		Args: cobra.ExactArgs(1),
+		Args:        cobra.ExactArgs(1),
+		Annotations: map[string]string{command.InterruptedWhen: "Interrupted; it printed what it had."},
 	}
 	for _, list := range bench.AllProfiles() {
 		for _, p := range list {
@@ -95,6 +96,7 @@ func benchFlags(cmd *cobra.Command, opt *bench.Options, words *benchWords) {
 	f := cmd.Flags()
 	f.StringVar(&opt.Link, "link", bench.LinkMemif, "between tester and gateway: "+strings.Join(bench.LinkNames,
 		", "))
+	command.Values(cmd, "link", "", bench.LinkNames...)
 	f.Float64Var(&words.seconds, "seconds", 0,
 		"length of a trial (default 1); --link synth: time for each direction (default 3)")
 	f.IntVar(&opt.Workers, "workers", 1, "worker threads of a gateway")
@@ -106,6 +108,7 @@ func benchFlags(cmd *cobra.Command, opt *bench.Options, words *benchWords) {
 	f.BoolVar(&opt.Combined, "combined", false, "vepc: all functions in one process")
 	f.StringVar(&opt.Switch, "switch", bench.SwitchNone,
 		"vepc: between the functions: "+strings.Join(bench.SwitchNames(), ", "))
+	command.Values(cmd, "switch", "", bench.SwitchNames()...)
 	f.StringVar(&words.switchCPUs, "switch-cpus", "",
 		"CPU of each polling thread of the switch (default: one thread, not pinned)")
 	f.StringVar(&words.cpus, "cpus", "",

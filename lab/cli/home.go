@@ -30,6 +30,7 @@ func labHome(e *env, dir *string) *cobra.Command {
 	f.BoolVar(&dhcp, "dhcp", false, "homes ask by DHCPv4 and DHCPv6 (as without --pppoe)")
 	f.BoolVar(&opt.IPv6Only, "ipv6-only", false, "homes get no IPv4 address")
 	f.IntVar(&opt.Homes, "subscribers", opt.Homes, "homes, each in a namespace: home, home2, ...")
+	cmd.Annotations = ofScript
 	f.StringVar(&script, "exec", "", "run this shell command in the first home's namespace; its exit status is ours")
 	f.BoolVar(&keep, "keep", false, "run until Ctrl-C also after --exec")
 	f.StringVar(&opt.DPBinary, "dp-binary", "", "path of isthmus-dp (default: beside isthmus, then PATH)")

@@ -29,6 +29,9 @@ func labISP(e *env, dir *string) *cobra.Command {
 	f.IntVar(&opt.Homes, "homes", opt.Homes, "wireline subscribers, configured in both gateways")
 	f.StringVar(&opt.IGP, "igp", "", "OSPF (ospf) or IS-IS (isis) between gateways and routers, instead of BGP")
 	f.StringVar(&opt.Announce, "announce", "pool", "what the gateways announce of mobile sessions: pool or host")
+	command.Values(cmd, "igp", "", "ospf", "isis")
+	command.Values(cmd, "announce", "", "pool", "host")
+	cmd.Annotations = ofScript
 	f.StringVar(&script, "exec", "",
 		"run this shell command in the data network's namespace; its exit status is ours")
 	f.BoolVar(&takeover, "takeover", false,

@@ -48,6 +48,9 @@ func labCommand(e *env) *cobra.Command {
 	return cmd
 }
 
+// ofScript is of commands with --exec.
+var ofScript = map[string]string{command.OtherStatus: "That of the command of --exec."}
+
 func labStart(e *env, generation, short string, dir *string) *cobra.Command {
 	opt := network.Options{Generation: generation, UEs: 1}
 	var keep, idle bool
@@ -64,6 +67,7 @@ func labStart(e *env, generation, short string, dir *string) *cobra.Command {
 	f.BoolVar(&opt.IPv6, "ipv6-transport", false, "GTP-U over IPv6")
 	f.BoolVar(&opt.Handover, "handover", false, "make a second radio node and show a handover under traffic")
 	f.BoolVar(&idle, "idle", false, "show buffering and paging of an idle UE")
+	cmd.Annotations = ofScript
 	f.StringVar(&script, "exec", "", "run this shell command in the UE's namespace; its exit status is ours")
 	f.BoolVar(&keep, "keep", false, "run until Ctrl-C also after --exec, --handover and --idle")
 	f.StringVar(&opt.DPBinary, "dp-binary", "", "path of isthmus-dp (default: beside isthmus, then PATH)")
@@ -167,6 +171,8 @@ func labExec(*env) *cobra.Command {
 		Use:     "exec NODE COMMAND...",
 		Short:   "run a program in a namespace of the lab: ue, home, pdn, dn, cp, a function's or router's name",
 		Example: "  isthmus lab exec ue ping 198.51.100.1\n  isthmus lab exec dn tcpdump -ni eth0",
+
+		Annotations: map[string]string{command.OtherStatus: "That of the program."},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
 				return errors.New("lab exec where, and what? For example: isthmus lab exec ue ping 198.51.100.1")

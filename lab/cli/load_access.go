@@ -46,6 +46,8 @@ func (a *accessLoad) flags(cmd *cobra.Command) {
 	f.StringVar(&a.opt.User, "user", "user%d", "--access: name by PPPoE; %d: the number")
 	f.StringVar(&a.opt.Password, "password", "user%d", "--access: password; %d: the number")
 	f.StringVar(&a.method, "auth", "chap", "--access: pap, chap or mschapv2")
+	command.Values(cmd, "families", "", "4", "6", "46")
+	command.Values(cmd, "auth", "", "pap", "chap", "mschapv2")
 	f.DurationVar(&a.opt.Patience, "patience", load.DefaultPatience, "--access: how long the last may take")
 	cmd.MarkFlagsOneRequired("peer", "access")
 	cmd.MarkFlagsMutuallyExclusive("peer", "access")

@@ -104,7 +104,11 @@ def faults(w):
     says("firewall", text, "the access list refuses it", "firewall-instance-deny: ")
     says("firewall, explained", run("explain", "--ue", ue(1), "--to", "198.51.100.7:6666"), "firewall-instance-deny: ")
 
-    says("MTU", run("explain", "--ue", ue(1), "--to", FAR, "--length", "1540"), "MTU 1500: longer than the MTU")
+    text = run("explain", "--ue", ue(1), "--to", FAR, "--teid", "0x5fff")
+    says("wrong TEID, explained", text, "= dropped: gtpu-teid-unknown: ", "; its sender is sent Error Indication")
+
+    text = run("explain", "--ue", ue(1), "--to", FAR, "--length", "1540")
+    says("MTU", text, "MTU 1500: longer than the MTU", "= sent on n6: ", "; in 2 fragments of at most ")
     text = run("explain", "--ue", ue(1), "--to", FAR, "--length", "1580", "--downlink")
     says("MTU below the tunnel", text, "MTU 1600: longer than the MTU")
 

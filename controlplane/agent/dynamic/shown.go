@@ -5,6 +5,7 @@ package dynamic
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -66,7 +67,10 @@ func (s *Sessions) Release(ctx context.Context, id string, period time.Duration)
 	s.server.RequestRelease(id, period, func(err error) { done <- err })
 	select {
 	case err := <-done:
-		return err
+		if err != nil {
+			return fmt.Errorf("%q: %w; isthmus show association has those that there are", id, err)
+		}
+		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"isthmus/controlplane/agent/plan"
+	"isthmus/controlplane/agent/spawn"
 	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/auth"
 	"isthmus/controlplane/dp"
@@ -14,7 +15,7 @@ import (
 )
 
 // ErrAway answers requests that need the data plane while it is away.
-var ErrAway = errors.New("the data plane is away; the control plane is connecting to it")
+var ErrAway = errors.New("the data plane is away; isthmus status says why")
 
 // Published is what the owner's goroutine shows to all others. Methods may be called from any goroutine.
 type Published struct {
@@ -22,7 +23,8 @@ type Published struct {
 	status atomic.Pointer[v1.Status]
 	plan   atomic.Pointer[plan.Plan] // the running one
 	events *events.Log
-	guard  *auth.Guard // of the API by TCP
+	guard  *auth.Guard    // of the API by TCP
+	starts *spawn.Spawner // nil: something else starts the data plane
 }
 
 // Client is the connection to the data plane; nil while it is away.
@@ -44,5 +46,7 @@ func (p *Published) Status() v1.Status {
 	s, e := *p.status.Load(), p.events.Stats()
 	s.RefusedRequests, s.Events = p.guard.Refused(), e.Published
 	s.Followers, s.DroppedFollowers = e.Followers, e.Dropped
+	s.DPRestart, s.DPEnded = p.starts.Policy(), p.starts.LastEnd()
+	s.Explain()
 	return s
 }

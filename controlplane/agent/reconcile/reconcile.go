@@ -83,7 +83,7 @@ type Reconciler struct {
 func New(opt Options, start *plan.Plan) *Reconciler {
 	r := &Reconciler{opt: opt, log: opt.Log, requests: make(chan request), plan: start,
 		kernel: newFollower(start, opt.Events, opt.Log)}
-	r.events, r.guard = opt.Events, opt.Guard
+	r.events, r.guard, r.starts = opt.Events, opt.Guard, opt.Spawner
 	given, moved := opt.Files.LastGiven(opt.Log)
 	r.kernel.Remember(given, opt.Files.KeepGiven)
 	opt.Files.Moved.Tell(opt.Events.Publish)

@@ -49,12 +49,13 @@ func (f *Scraper) Snapshot(ctx context.Context) *metrics.Snapshot {
 func (f *Scraper) fetch(ctx context.Context) *metrics.Snapshot {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	s := &metrics.Snapshot{}
+	now := f.State.Status()
+	s := &metrics.Snapshot{Connects: now.Connects, Ends: now.DPEnded.Total}
 	for _, l := range f.Listeners() {
 		s.Refused = append(s.Refused, n4.Count{Name: l.Name, Value: l.Refused()})
 	}
 	sessions := f.Sessions.Figures(ctx, s)
-	for reason, n := range f.State.Status().RoutesIgnored {
+	for reason, n := range now.RoutesIgnored {
 		s.IgnoredRoutes = append(s.IgnoredRoutes, n4.Count{Name: reason, Value: uint64(n)})
 	}
 	s.Processes = append(s.Processes, metrics.ReadProcess("isthmus", os.Getpid()))

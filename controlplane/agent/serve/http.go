@@ -44,10 +44,23 @@ func answer(w http.ResponseWriter, v any, err error) {
 	json.NewEncoder(w).Encode(v) // the client is gone when this fails
 }
 
+// lookup returns a table by its name, or what else could be meant.
+func lookup(name string) (*view.Table, error) {
+	var names []string
+	for _, t := range view.Tables {
+		if t.Name == name {
+			return t, nil
+		}
+		names = append(names, t.Name)
+	}
+	return nil, fmt.Errorf("nothing called %.40q to show%s; isthmus show --help has all", name,
+		config.Suggest(name, names))
+}
+
 func (a *API) handleShow(w http.ResponseWriter, r *http.Request) {
-	table := view.Lookup(r.PathValue("table"))
-	if table == nil {
-		answer(w, nil, fmt.Errorf("nothing called %q to show", r.PathValue("table")))
+	table, err := lookup(r.PathValue("table"))
+	if err != nil {
+		answer(w, nil, err)
 		return
 	}
 	query, err := view.ParseQuery(r.URL.Query())
@@ -93,7 +106,7 @@ func (a *API) placeToRead(w http.ResponseWriter, r *http.Request) (leave func())
 	defer cancel()
 	if leave = places.Wait(ctx, client.Holder()); leave == nil {
 		w.Header().Set("Retry-After", "1")
-		answer(w, nil, busyError{errors.New("too many tables are being read")})
+		answer(w, nil, busyError{errors.New("too many tables are being read; ask again in a moment")})
 		return nil
 	}
 	if places == a.remoteShows { // a recorder of tests has no deadlines

@@ -4,11 +4,9 @@ package serve
 
 import (
 	"context"
-	"fmt"
 	"os"
 
 	"isthmus/controlplane/page"
-	"isthmus/controlplane/view"
 )
 
 // Source is the gateway as the live page sees it.
@@ -16,9 +14,9 @@ type Source struct{ *API }
 
 // Table is page.Source's.
 func (s Source) Table(ctx context.Context, name, key string, limit uint32) (any, error) {
-	table := view.Lookup(name)
-	if table == nil {
-		return nil, fmt.Errorf("nothing called %q to show", name)
+	table, err := lookup(name)
+	if err != nil {
+		return nil, err
 	}
 	c, err := s.State.DataPlane()
 	if err != nil && !table.OfControl() {
@@ -32,6 +30,6 @@ func (s Source) Status() page.Status {
 	now := s.State.Status()
 	host, _ := os.Hostname()
 	return page.Status{Host: host, Version: now.Version, DPVersion: now.DPVersion, DataPlane: now.DataPlane,
-		Error:   now.LastError,
+		Error:   now.Why,
 		Started: now.Started, Objects: now.Objects}
 }

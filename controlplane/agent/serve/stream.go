@@ -63,7 +63,8 @@ func kindsOf(given []string) (f events.Filter, err error) {
 				return f, fmt.Errorf("kind: more than %d", maxKinds)
 			}
 			if !events.Known(kind) {
-				return f, fmt.Errorf("kind: %.40q is no kind of event, and begins none", kind)
+				return f, fmt.Errorf("kind: %.40q is no kind of event, and begins none; there are %s",
+					kind, strings.Join(events.FirstWords(), ", "))
 			}
 			f.Kinds = append(f.Kinds, kind)
 		}

@@ -78,7 +78,7 @@ func (t *Tracer) Follow(ctx context.Context, q *trace.Query, give func(trace.Upd
 	leave := t.places.Take(auth.From(ctx).Holder())
 	if leave == nil {
 		return busyError{fmt.Errorf("no place for one more trace: %d in all, "+
-			"and no client may hold more than are free", maxTraces)}
+			"and no client may hold more than are free; end one, or ask again later", maxTraces)}
 	}
 	defer leave()
 	if err := t.SessionOf(q); err != nil {
@@ -111,7 +111,8 @@ func (t *Tracer) Follow(ctx context.Context, q *trace.Query, give func(trace.Upd
 	select {
 	case <-c.Done():
 		if err != nil {
-			err = fmt.Errorf("the data plane went away, and the trace with it: %w", err)
+			err = fmt.Errorf("the data plane went away, and the trace with it; isthmus status says why: %w",
+				err)
 		}
 	default:
 	}

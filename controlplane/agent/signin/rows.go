@@ -117,7 +117,7 @@ func (s *SignIns) Clear(ctx context.Context, who, word string) (out v1.Cleared, 
 		out.Ended, err = ended, several
 	}
 	if err == nil && out.Ended == 0 {
-		err = fmt.Errorf("no subscriber who signed in is %q", who)
+		err = fmt.Errorf("no subscriber who signed in is %q; isthmus show subscriber has all", who)
 	}
 	return out, err
 }

@@ -4,6 +4,8 @@
 package v1
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"isthmus/controlplane/kernel"
@@ -31,8 +33,11 @@ type Status struct {
 	DPVersion   string    `json:"dp_version"`
 	DPBootID    uint64    `json:"dp_boot_id"`
 	DPHuge      bool      `json:"dp_huge_pages"`
+	DPRestart   string    `json:"dp_restart"` // who starts it: always, never (we, once), external
+	DPEnded     Ended     `json:"dp_ended"`   // the data plane that we started
 	Reconciled  time.Time `json:"reconciled"` // last time that held and intended state were equal
 	LastError   string    `json:"last_error" private:"words"`
+	Why         string    `json:"why" private:"words"` // it does not forward, and what to do; empty: it does
 	Connects    uint64    `json:"connects"`
 	Changes     uint64    `json:"changes"` // sent since start
 
@@ -45,6 +50,59 @@ type Status struct {
 	Events           uint64 `json:"events"`            // since start
 	Followers        int    `json:"followers"`         // of events
 	DroppedFollowers uint64 `json:"dropped_followers"` // that were too slow
+}
+
+// Ended is how the data plane ended last that the control plane starts.
+type Ended struct {
+	How   string    `json:"how"`   // ended by signal 6 (SIGABRT), ended with exit status 1, does not start: why
+	PID   int       `json:"pid"`   // 0: it did not start
+	Times uint64    `json:"times"` // in a row: it did not run for ten seconds between; 0: it never ended
+	Total uint64    `json:"total"`
+	Since time.Time `json:"since"` // the first of the row
+	Last  time.Time `json:"last"`
+	Words []string  `json:"words" private:"words"` // its last lines
+}
+
+// String is for people; empty when it never ended.
+func (e *Ended) String() string {
+	switch {
+	case e.Times == 0:
+		return ""
+	case e.Times == 1:
+		return "it " + e.How + ", at " + e.Last.Format(time.RFC3339)
+	}
+	return fmt.Sprintf("it %s, %d times in a row since %s", e.How, e.Times, e.Since.Format(time.RFC3339))
+}
+
+// Away is why there is no data plane, or what to do to learn it; empty while there is one.
+func (s *Status) Away() string {
+	ended := s.DPEnded.String()
+	switch {
+	case s.DataPlane != StateAway:
+		return ""
+	case s.DPRestart == "external":
+		return "something else starts it; see systemctl status isthmus-dp, journalctl -u isthmus-dp"
+	case ended == "":
+		return "it is being started; isthmus status --wait 10s waits for it"
+	case s.DPRestart == "never":
+		return ended + "; by control.restart.policy it is not started again"
+	}
+	return ended
+}
+
+// Explain fills Why with all that is known.
+func (s *Status) Explain() {
+	var parts []string
+	if away := s.Away(); away != "" {
+		parts = append(parts, away)
+		if len(s.DPEnded.Words) > 0 {
+			parts = append(parts, "last words: "+strings.Join(s.DPEnded.Words, " | "))
+		}
+	}
+	if s.LastError != "" {
+		parts = append(parts, s.LastError)
+	}
+	s.Why = strings.Join(parts, "; ")
 }
 
 // Result describes what a change did.

@@ -74,7 +74,7 @@ function head() {
 	const away = status === null || status.data_plane !== "ready";
 	byId("state").className = `state ${away ? "bad" : "good"}`;
 	say(byId("state-text"), status === null ? "away" : { ready: "forwarding", away: "data plane away", refused: "configuration refused" }[status.data_plane] ?? status.data_plane);
-	banner(status !== null && away ? status.error || "The data plane is away; the control plane connects to it." : "");
+	banner(status !== null && away ? status.error : "");
 	if (status === null) return;
 	say(byId("host"), status.host || "Isthmus");
 	document.title = `${status.host || "gateway"} · Isthmus`;

@@ -2,6 +2,7 @@
 // duplicate: copies a rule's packets by its duplicating parameters (TS 29.244 §5.2.3, DUPL), in GTP-U or unchanged, and
 // by mirrors. The original goes on to the policer.
 #include "core/node.h"
+#include "core/trace.h"
 #include "forward/tunnel.h"
 #include "mirror/mirror.h"
 #include "rule/far_more.h"
@@ -46,6 +47,20 @@ static uint16_t duplicate(struct rte_graph *graph, struct rte_node *node, void *
 	}
 	return n;
 }
+
+// Mirrors are not asked: which packet they copy depends on those before it.
+static int foresee(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
+{
+	const struct far_more *more = far_more_of(session_view_of(m)->rule);
+
+	if (more == NULL || !more->duplicate)
+		trace_say(to, "a mirror may copy it");
+	else
+		trace_say(to, "a copy is sent %s", more->duplicate_outer == API_OUTER_NONE ? "as IP" : "by GTP-U");
+	return session_view_of(m)->uplink ? EDGE_UPLINK : EDGE_DOWNLINK;
+}
+
+TRACE_STAGE("duplicate", .foresee = foresee)
 
 static struct rte_node_register duplicate_node = {
 	.name = "duplicate",

@@ -3,6 +3,7 @@
 //
 // The pieces are made by rte_ip_frag: a fresh header, and references into the old packet's buffers behind it. So a
 // fragment has several segments, and the old buffers live until the last fragment was sent.
+#include "core/trace.h"
 #include "icmp/icmp.h"
 #include "route/route.h"
 #include "rule/rule.h"
@@ -172,6 +173,46 @@ static __rte_always_inline uint16_t process(
 	}
 	return n;
 }
+
+// As rte_ip_frag counts them, and the length of the first one; 0: it cannot.
+static uint32_t pieces_of(const struct ip_info *info, uint32_t mtu, uint32_t *first)
+{
+	uint32_t own = info->version == 4 ? info->l4 : IP6_HEADER, header = own + (info->version == 4 ? 0 : 8);
+	uint32_t each = mtu > header ? (mtu - header) & ~7u : 0;
+	uint32_t n = each == 0 ? 0 : (info->length - own + each - 1) / each;
+
+	*first = header + each;
+	return n > MAX_PIECES ? 0 : n;
+}
+
+// A hypothetical packet is not split: its first piece goes on.
+static int foresee(struct trace_text *to, struct rte_mbuf *m, uint32_t mtu)
+{
+	struct ip_info info;
+	rte_edge_t edge = decide(m, mtu, &info);
+	uint32_t first, n = edge == ONWARD ? pieces_of(&info, mtu, &first) : 0;
+
+	if (edge != ONWARD)
+		return edge;
+	if (n == 0)
+		return packet_leave(m, &impossible, DROP);
+	trace_say(to, "in %u fragments of at most %u bytes", n, first);
+	packet_of(m)->length = first;
+	return packet_trim(m, first) ? ONWARD : TRACE_ENDS; // of several buffers
+}
+
+static int foresee_core(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
+{
+	return foresee(to, m, core_mtu(m));
+}
+
+static int foresee_access(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
+{
+	return foresee(to, m, access_mtu(m));
+}
+
+TRACE_STAGE("fragment-core", .foresee = foresee_core)
+TRACE_STAGE("fragment-access", .foresee = foresee_access)
 
 static uint16_t core_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {

@@ -3,6 +3,7 @@
 #include "core/control.h"
 #include "core/event.h"
 #include "core/node.h"
+#include "core/trace.h"
 #include "gtpu/gtpu.h"
 #include "path/path.h"
 #include "rule/rule.h"
@@ -311,6 +312,37 @@ static rte_edge_t message(struct rte_graph *graph, struct rte_node *node, struct
 		return packet_leave(m, &drop_message, EDGE_DROP);
 	}
 }
+
+// Of a hypothetical message: no limit is asked, nothing is sent or counted.
+static int foresee(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
+{
+	const struct tunnel_view *t = tunnel_view_of(m);
+
+	if (t->header_length == 0) {
+		trace_say(to, "its sender is sent Supported Extension Headers Notification");
+		return packet_leave(m, &drop_required, EDGE_DROP);
+	}
+	switch (t->message) {
+	case GTPU_GPDU:
+		if (t->teid != 0)
+			trace_say(to, "its sender is sent Error Indication");
+		return packet_leave(m, t->teid != 0 ? &drop_teid : &drop_teid_zero, EDGE_DROP);
+	case GTPU_ECHO_REQUEST:
+		trace_say(to, "answered with Echo Response");
+		return TRACE_ENDS;
+	case GTPU_ECHO_RESPONSE:
+		return packet_leave(m, &punt_echo, EDGE_PUNT);
+	case GTPU_ERROR_INDICATION:
+		return packet_leave(m, &punt_error, EDGE_PUNT);
+	case GTPU_END_MARKER:
+		trace_say(to, "an End Marker, which is passed on behind the packets of its tunnel");
+		return TRACE_ENDS;
+	default:
+		return packet_leave(m, &drop_message, EDGE_DROP);
+	}
+}
+
+TRACE_STAGE("gtpu-control", .foresee = foresee)
 
 static uint16_t gtpu_control(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Node icmp-echo: answers echo requests to our own addresses, in place. Other ICMP to us goes to the host path.
 #include "core/port.h"
+#include "core/trace.h"
 #include "host/host.h"
 #include "icmp/icmp.h"
 #include "route/deliver.h"
@@ -57,7 +58,7 @@ static rte_edge_t answer(struct worker *w, struct rte_node *node, struct rte_mbu
 	// An answer to a group or broadcast address would make us an amplifier.
 	if (ip_martian(info.version, info.source, info.destination) != IP_MARTIAN_NONE)
 		return packet_leave(m, &not_answerable, DROP);
-	if (!limiter_take(icmp_echo_limiter(w), w))
+	if (!trace_is_hypothetical(m) && !limiter_take(icmp_echo_limiter(w), w))
 		return packet_leave(m, &rate_limit, DROP);
 	if (!RTE_MBUF_DIRECT(m) || rte_mbuf_refcnt_read(m) != 1)
 		return packet_leave(m, &shared, DROP);
@@ -84,6 +85,14 @@ static uint16_t process(struct rte_graph *graph, struct rte_node *node, void **o
 {
 	return node_each(graph, node, objs, n, answer);
 }
+
+static void after(struct trace_text *to, struct worker *w, struct rte_mbuf *m, const char *next)
+{
+	if (strcmp(next, "drop") != 0 && strcmp(next, "punt") != 0)
+		trace_say(to, "an echo request to us: its answer goes on");
+}
+
+TRACE_STAGE("icmp-echo", .after = after, .pure = 1)
 
 static struct rte_node_register icmp_echo_node = {
 	.name = "icmp-echo",

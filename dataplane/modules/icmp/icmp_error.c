@@ -130,19 +130,28 @@ static void set_head(struct rte_mbuf *m, const struct icmp_error *e, uint32_t le
 	m->ol_flags = 0;
 }
 
+// An error may be sent about a packet, whose headers are *info.
+static int is_answerable(struct rte_mbuf *m, uint8_t type, struct ip_info *info)
+{
+	const struct packet *pkt = packet_of(m);
+	uint32_t available = rte_pktmbuf_data_len(m);
+	const uint8_t *p = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);
+
+	return likely(pkt->l3 <= available) &&
+	       ip_parse(p, available - pkt->l3, rte_pktmbuf_pkt_len(m) - pkt->l3, info) == IP_OK &&
+	       icmp_answerable(p, info, type) == ICMP_ANSWER_OK && !ip_is_local(pkt->vrf, info->version, info->source);
+}
+
 static rte_edge_t answer(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
 {
 	const struct icmp_view want = *icmp_view_of(m);
 	struct packet *pkt = packet_of(m);
-	const uint8_t *p = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l3);
-	uint32_t available = rte_pktmbuf_data_len(m), total = rte_pktmbuf_pkt_len(m);
+	uint32_t available = rte_pktmbuf_data_len(m);
 	uint8_t to[16];
 	struct icmp_error e;
 	struct ip_info info;
 
-	if (unlikely(pkt->l3 > available) || ip_parse(p, available - pkt->l3, total - pkt->l3, &info) != IP_OK ||
-		icmp_answerable(p, &info, want.type) != ICMP_ANSWER_OK ||
-		ip_is_local(pkt->vrf, info.version, info.source))
+	if (!is_answerable(m, want.type, &info))
 		return packet_leave(m, &not_answerable, DROP);
 	// RFC 1812 §4.3.2.8, RFC 4443 §2.4 (f)
 	if (!limiter_take(icmp_error_limiter(w), w))
@@ -196,7 +205,10 @@ static int foresee(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
 	const struct icmp_view *v = icmp_view_of(m);
 	uint8_t version = packet_of(m)->ip_version;
 	const char *what = "error";
+	struct ip_info info;
 
+	if (!is_answerable(m, v->type, &info))
+		return packet_leave(m, &not_answerable, DROP);
 	for (enum icmp_problem p = 0; p < ICMP_PROBLEM_COUNT; p++) {
 		struct icmp_type t = icmp_type_of(p, version);
 

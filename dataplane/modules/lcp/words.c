@@ -9,4 +9,11 @@ static void before(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
 
 	trace_say(to, "LCP code %u, identifier %u", lcp[0], lcp[1]);
 }
-TRACE_STAGE("lcp-echo", .before = before)
+
+static int foresee(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
+{
+	trace_say(to, "; an Echo-Request is answered, the rest is heard");
+	return TRACE_ENDS;
+}
+
+TRACE_STAGE("lcp-echo", .before = before, .foresee = foresee)

@@ -7,6 +7,7 @@
 // is there are punted.
 #include "core/control.h"
 #include "core/port.h"
+#include "core/trace.h"
 #include "host/host.h"
 #include "host/ppp_begins.h"
 #include "neighbour/neighbour.h"
@@ -128,7 +129,7 @@ static rte_edge_t arp_access(struct worker *w, struct rte_node *node, struct rte
 		return packet_leave(m, &drop_gratuitous, EDGE_DROP);
 	if (!may_answer(p, e, frame + 6, 4, arp.target))
 		return packet_leave(m, &drop_not_gateway, EDGE_DROP);
-	if (!within_limits(w, p, e, frame + 6))
+	if (!trace_is_hypothetical(m) && !within_limits(w, p, e, frame + 6))
 		return packet_leave(m, &drop_rate, EDGE_DROP);
 	memcpy(asker, arp.sender, 4);
 	memcpy(gateway, arp.target, 4);
@@ -187,7 +188,7 @@ static rte_edge_t nd_access(struct worker *w, struct rte_node *node, struct rte_
 		return packet_leave(m, &drop_not_gateway, EDGE_DROP);
 	// RFC 4389 §4.1.3.3: our answers for others have neither override nor router flag.
 	uint8_t flags = ip_is_gateway(6, nd.target, p->index) ? ND_ROUTER | ND_OVERRIDE : 0;
-	if (!within_limits(w, p, e, frame + 6))
+	if (!trace_is_hypothetical(m) && !within_limits(w, p, e, frame + 6))
 		return packet_leave(m, &drop_rate, EDGE_DROP);
 	// RFC 4861 §7.2.4: a sender without an address is answered through the group.
 	memcpy(asker, nd.probe ? all_nodes : nd.source, 16);
@@ -199,6 +200,15 @@ static rte_edge_t nd_access(struct worker *w, struct rte_node *node, struct rte_
 		flags | (nd.probe ? 0 : ND_SOLICITED));
 	return edge;
 }
+
+static void after(struct trace_text *to, struct worker *w, struct rte_mbuf *m, const char *next)
+{
+	if (strcmp(next, "port-tx") == 0)
+		trace_say(to, "a question of a subscriber: its answer goes on");
+}
+
+TRACE_STAGE("arp-access", .after = after, .pure = 1)
+TRACE_STAGE("nd-access", .after = after, .pure = 1)
 
 static uint16_t arp_access_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {

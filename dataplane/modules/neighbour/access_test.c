@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Subscribers ask for their gateway: who is answered, how, and who is not.
+#include "core/trace_inside.h"
 #include "ip/router_test.h"
 #include "route/address.h"
 #include "testkit/channel.h"
@@ -377,6 +378,43 @@ static void answers_are_bounded(void **state)
 	assert_true(kit_balance());
 }
 
+static char said[512];
+
+static void note(const struct api_trace_row *row)
+{
+	snprintf(said + strlen(said), sizeof(said) - strlen(said), "%s: %.*s\n", row->node, row->length,
+		(const char *)row->data);
+}
+
+// A question that is only asked about is answered in words, and takes nothing of a limit.
+static void answers_are_explained(void **state)
+{
+	static struct trace_order o;
+	struct api_trace_state is;
+	struct router_frame f;
+
+	begin(&f, home, NULL, 7, 0x0806);
+	arp_put(f.bytes + f.length, ARP_REQUEST, home, router_address("100.64.0.2").bytes, NULL,
+		router_address("100.64.0.1").bytes);
+	f.length += ARP_LENGTH;
+	o.want = (struct api_trace){
+		.flags = API_TRACE_STEPS | API_TRACE_HYPOTHETICAL, .seconds = 30, .octets = f.length};
+	memcpy(o.octets, f.bytes, f.length);
+	strcpy(o.want.port, "homes");
+	kit_advance(10001); // one answer, not two
+	kit_clear();
+	for (int i = 0; i < 200; i++) {
+		said[0] = 0;
+		assert_int_equal(trace_begin(&o, &is), 0);
+		kit_run();
+		assert_int_equal(kit_trace_poll(is.trace, 1, note, &is), 0);
+		assert_non_null(strstr(said, "arp-access: a question of a subscriber: its answer goes on"));
+		assert_non_null(strstr(said, " bytes on homes"));
+	}
+	assert_int_equal(router_count(), 0);
+	assert_int_equal(ask_arp(home, 7, home, "100.64.0.2", "100.64.0.1", ARP_REQUEST), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -389,6 +427,7 @@ int main(void)
 		cmocka_unit_test(others_are_answered_for),
 		cmocka_unit_test(nd_inside_ppp_is_dropped),
 		cmocka_unit_test(answers_are_bounded),
+		cmocka_unit_test(answers_are_explained),
 	};
 
 	return cmocka_run_group_tests(tests, start, NULL);

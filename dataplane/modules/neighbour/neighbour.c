@@ -484,9 +484,18 @@ static void row_of(struct stats_sink *s, const struct neighbour *n)
 	stats_row(s, &row, sizeof(row));
 }
 
+// `key`: empty, an address, or the name of an interface.
+static int is_asked(const struct neighbour *n, const char *key)
+{
+	struct api_address one = address_of_text(key);
+
+	return key[0] == 0 || strcmp(key, n->name) == 0 ||
+	       (one.family == n->family && memcmp(one.bytes, neighbour_bytes(n), one.family == 4 ? 4 : 16) == 0);
+}
+
 static uint64_t rows(struct stats_sink *s, const char *key, uint64_t place)
 {
-	if (place < table.room && table.list[place].state != NEIGHBOUR_FREE)
+	if (place < table.room && table.list[place].state != NEIGHBOUR_FREE && is_asked(&table.list[place], key))
 		row_of(s, &table.list[place]);
 	return stats_next(place, table.room);
 }

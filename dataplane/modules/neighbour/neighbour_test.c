@@ -645,6 +645,28 @@ static void questions_are_bounded(void **state)
 	assert_int_equal(router_commit(), 0);
 }
 
+static uint32_t shown(const char *key)
+{
+	uint32_t n;
+
+	kit_rows(API_TABLE_NEIGHBOUR, key, sizeof(struct api_neighbour_row), &n);
+	return n;
+}
+
+// All, or those of an interface, or the one with an address.
+static void those_that_are_asked_for_are_shown(void **state)
+{
+	packet_to("10.1.0.5");
+	packet_to("10.1.0.6");
+	packet_to("2001:db8:1::6");
+	assert_true(shown("") >= 3);
+	assert_int_equal(shown("10.1.0.6"), 1);
+	assert_int_equal(shown("2001:db8:1::6"), 1);
+	assert_int_equal(shown("10.1.0.7"), 0);
+	assert_int_equal(shown("north"), 3);
+	assert_int_equal(shown("nowhere"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -667,6 +689,7 @@ int main(void)
 		cmocka_unit_test_setup(our_own_packets_wait_too, clean),
 		cmocka_unit_test_setup(scans_cost_others_nothing, clean),
 		cmocka_unit_test_setup(questions_are_bounded, clean),
+		cmocka_unit_test_setup(those_that_are_asked_for_are_shown, clean),
 	};
 
 	return cmocka_run_group_tests(tests, router_start, NULL);

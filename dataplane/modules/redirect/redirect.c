@@ -4,6 +4,7 @@
 #include "core/control.h"
 #include "core/node.h"
 #include "core/object.h"
+#include "core/trace.h"
 #include "redirect/http.h"
 #include "rule/far_more.h"
 #include "rule/view.h"
@@ -101,32 +102,62 @@ static const struct reason *answer(struct rte_graph *graph, struct rte_node *nod
 	return counted(w, m, &drop_answered);
 }
 
-static const struct reason *redirected(
-	struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf *m)
+// What becomes of a packet; the answer to an answered one is bytes[*length].
+static const struct reason *judge(struct rte_mbuf *m, struct ip_info *info, uint8_t *bytes, uint32_t *length)
 {
 	const struct rule *r = session_view_of(m)->rule;
 	const struct far_more *more = far_more_of(r);
-	uint32_t readable = rte_pktmbuf_data_len(m), length;
-	uint8_t bytes[HTTP_ANSWER_MAX];
-	struct ip_info info;
+	uint32_t readable = rte_pktmbuf_data_len(m);
 
 	if (more == NULL || more->redirect != API_REDIRECT_URL || !session_view_of(m)->uplink ||
-		ip_parse(rte_pktmbuf_mtod(m, const uint8_t *), readable, packet_of(m)->length, &info) != IP_OK)
+		ip_parse(rte_pktmbuf_mtod(m, const uint8_t *), readable, packet_of(m)->length, info) != IP_OK)
 		return &drop_other;
 	struct http_server server = {.key = key, .location = more->location, .location_length = more->location_length};
-	switch (http_answer(&server, rte_pktmbuf_mtod(m, const uint8_t *), readable, &info, bytes, &length)) {
+	switch (http_answer(&server, rte_pktmbuf_mtod(m, const uint8_t *), readable, info, bytes, length)) {
 	case HTTP_ANSWERED:
-		if (!checksum_ok(m, &info))
+		if (!checksum_ok(m, info))
 			return &drop_strange;
-		return usage_rule_blocked(r) ? usage_quota_reason() : answer(graph, node, w, m, &info, bytes, length);
+		return usage_rule_blocked(r) ? usage_quota_reason() : &drop_answered;
 	case HTTP_SILENT:
-		return usage_rule_blocked(r) ? usage_quota_reason() : counted(w, m, &drop_silent);
+		return usage_rule_blocked(r) ? usage_quota_reason() : &drop_silent;
 	case HTTP_STRANGE:
 		return &drop_strange;
 	default:
 		return &drop_other;
 	}
 }
+
+static const struct reason *redirected(
+	struct rte_graph *graph, struct rte_node *node, struct worker *w, struct rte_mbuf *m)
+{
+	uint8_t bytes[HTTP_ANSWER_MAX];
+	uint32_t length;
+	struct ip_info info;
+	const struct reason *why = judge(m, &info, bytes, &length);
+
+	if (why == &drop_answered)
+		return answer(graph, node, w, m, &info, bytes, length);
+	return why == &drop_silent ? counted(w, m, why) : why;
+}
+
+static int foresee(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
+{
+	const struct rule *r = session_view_of(m)->rule;
+	const struct far_more *more = far_more_of(r);
+	uint8_t bytes[HTTP_ANSWER_MAX];
+	uint32_t length;
+	struct ip_info info;
+	const struct reason *why = judge(m, &info, bytes, &length);
+
+	if (why == &drop_answered && way(r, more) == NULL)
+		why = &drop_no_way;
+	if (why == &drop_answered)
+		trace_say(to, "answered in the server's name: its HTTP request with 302 to %.*s",
+			(int)more->location_length, more->location);
+	return packet_leave(m, why, EDGE_DROP);
+}
+
+TRACE_STAGE("redirect", .foresee = foresee)
 
 static uint16_t redirect(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {

@@ -29,7 +29,9 @@ struct scheduler *scheduler_of(uint16_t port); // NULL when the port has none; w
 uint64_t scheduler_ports(void); // bit i: port i has a scheduler; workers
 // Marks a packet as having met congestion; false: its sender does not know ECN, or its header cannot be written.
 bool scheduler_mark(struct rte_mbuf *m);
-// Applies waiting changes of pipes and held packets for worker `id`, which calls it between two vectors.
+// The edge behind the scheduler for a packet whose port has none on this worker; -1: it has one. Workers.
+int scheduler_passes(const struct worker *w, struct rte_mbuf *m);
+// Changes that wait for worker `id`, of pipes and of what it holds: taken by it between two vectors.
 void scheduler_apply_changes(uint32_t id);
 
 #endif

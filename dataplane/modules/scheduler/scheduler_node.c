@@ -33,6 +33,13 @@ static rte_edge_t towards(uint16_t port)
 	return p != NULL && p->role == API_ROLE_CORE ? EDGE_CORE : EDGE_ACCESS;
 }
 
+int scheduler_passes(const struct worker *w, struct rte_mbuf *m)
+{
+	const struct scheduler *s = scheduler_of(packet_of(m)->port_out);
+
+	return s == NULL || s->instance[w->id] == NULL ? towards(packet_of(m)->port_out) : -1;
+}
+
 bool scheduler_mark(struct rte_mbuf *m)
 {
 	const struct packet *pkt = packet_of(m);

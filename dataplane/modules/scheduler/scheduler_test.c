@@ -7,6 +7,7 @@
 #include <cmocka.h>
 // clang-format on
 #include "core/engine.h"
+#include "core/trace_inside.h"
 #include "hqos/hqos.h"
 #include "testkit/gateway.h"
 #include "testkit/reasons.h"
@@ -272,6 +273,52 @@ static void early_detection_refused(void **state)
 	drained();
 }
 
+static char said[1024];
+
+static void note(const struct api_trace_row *row)
+{
+	snprintf(said + strlen(said), sizeof(said) - strlen(said), "%s: %.*s\n", row->node, row->length,
+		(const char *)row->data);
+}
+
+// What is said of a packet to a home that is only asked about.
+static const char *explained(uint32_t home)
+{
+	static struct trace_order o;
+	static struct frame f;
+	struct api_trace_state is;
+
+	frame_payload(&f, 90);
+	frame_udp(&f, 4000, 5000);
+	frame_ip(&f, "198.51.100.9", gateway_ue(home, 4), 17);
+	gateway_from_upf(&f, home);
+	o.want = (struct api_trace){
+		.flags = API_TRACE_STEPS | API_TRACE_HYPOTHETICAL, .seconds = 30, .octets = f.length};
+	memcpy(o.octets, f.at, f.length);
+	strcpy(o.want.port, "core");
+	said[0] = 0;
+	assert_int_equal(trace_begin(&o, &is), 0);
+	kit_run();
+	assert_int_equal(kit_trace_poll(is.trace, 1, note, &is), 0);
+	return said;
+}
+
+// It would wait in its pipe, or pass where its port has no scheduler.
+static void foreseen(void **state)
+{
+	struct kit_session k = gateway_home(HOMES + 2);
+
+	kit_begin();
+	kit_port("plain", API_ROLE_ACCESS);
+	strcpy(k.s.port, "plain");
+	kit_put_session("plain-home", &k);
+	assert_int_equal(kit_commit(), 0);
+	assert_non_null(strstr(explained(1), "scheduler: access: subport 0, pipe 1, class 3; 0 packets of the class "
+					     "wait; it would be queued\n"));
+	assert_non_null(strstr(explained(HOMES + 2), " bytes on plain\n"));
+	assert_null(strstr(said, "it would be queued"));
+}
+
 static int setup(void **state)
 {
 	struct api_engine e = kit_engine();
@@ -305,6 +352,7 @@ int main(void)
 		cmocka_unit_test(no_room),
 		cmocka_unit_test(early_detection),
 		cmocka_unit_test(early_detection_refused),
+		cmocka_unit_test(foreseen),
 	};
 
 	return cmocka_run_group_tests_name("scheduler", list, setup, NULL);

@@ -25,8 +25,11 @@ static void say(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
 
 static int foresee(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
 {
-	trace_say(to, "; it would be queued");
-	return TRACE_ENDS;
+	int edge = scheduler_passes(w, m);
+
+	if (edge < 0)
+		trace_say(to, "; it would be queued");
+	return edge < 0 ? TRACE_ENDS : edge;
 }
 
 TRACE_STAGE("scheduler", .before = say, .foresee = foresee, .single = 1)

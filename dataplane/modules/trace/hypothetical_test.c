@@ -189,6 +189,77 @@ static void test_hypothetical_late(void **unused)
 	assert_true(kit_balance());
 }
 
+// A session whose uplink is redirected to a URL.
+static void put_redirected(const char *url)
+{
+	struct kit_mobile k;
+
+	kit_begin();
+	kit_mobile(&k, 1, UE4, NULL);
+	kit_pdr_fteid(&k, API_FROM_ACCESS, "10.1.0.1", 0x100, 1);
+	struct api_far *up = kit_far_ip(&k, 1, API_FROM_CORE, "core");
+	kit_pdr_ue(&k, API_FROM_CORE, "core", 2);
+	kit_far_gtpu(&k, 2, API_FROM_ACCESS, "gnb", 0x200);
+	struct api_far_more *more = kit_far_more(&k, up);
+	more->redirect = API_REDIRECT_URL;
+	snprintf(more->redirect_to, sizeof(more->redirect_to), "%s", url);
+	kit_put_mobile("s1", &k);
+	commit();
+}
+
+static void syn_to(struct frame *f, uint16_t port)
+{
+	struct api_address from = kit_address(UE4), to = kit_address(FAR4);
+
+	frame_payload(f, 0);
+	frame_tcp(f, 40000, port);
+	uint16_t sum =
+		checksum_finish(checksum_add(checksum_pseudo(4, from.bytes, to.bytes, 6, f->length), f->at, f->length));
+	memcpy(f->at + 16, &sum, 2);
+	frame_ip(f, UE4, FAR4, 6);
+	tunnel(f, "10.1.0.2", "10.1.0.1", 0x100, 9, API_PDU_UL);
+	link_layer(f, "ran", 1);
+}
+
+// What the gateway answers itself, splits, or sends back.
+static void test_hypothetical_ends(void **unused)
+{
+	static struct frame f;
+
+	uplink(&f, 0x777, UE4);
+	leaves_nothing(&f, "ran");
+	says("gtpu-control", API_TRACE_STEP, "its sender is sent Error Indication");
+	says("drop", API_TRACE_WENT, "gtpu-teid-unknown: ");
+	ip_packet(&f, UE4, FAR4, 1600);
+	tunnel(&f, "10.1.0.2", "10.1.0.1", 0x100, 9, API_PDU_UL);
+	link_layer(&f, "ran", 1);
+	leaves_nothing(&f, "ran");
+	says("fragment-core", API_TRACE_STEP, "in 2 fragments of at most 1500 bytes");
+	says("port-tx", API_TRACE_WENT, "1514 bytes on internet");
+	ip_packet(&f, UE4, FAR4, 1600);
+	f.at[6] |= 0x40; // DF
+	frame_ip4_sum(&f);
+	tunnel(&f, "10.1.0.2", "10.1.0.1", 0x100, 9, API_PDU_UL);
+	link_layer(&f, "ran", 1);
+	leaves_nothing(&f, "ran");
+	says("icmp-error", API_TRACE_WENT, "its sender is sent ICMP too big (type 3, code 4)");
+	frame_payload(&f, 0);
+	frame_icmp_echo(&f, "10.1.0.2", "10.1.0.1");
+	link_layer(&f, "ran", 1);
+	leaves_nothing(&f, "ran");
+	says("icmp-echo", API_TRACE_STEP, "its answer goes on");
+	says("port-tx", API_TRACE_WENT, "bytes on ran");
+	put_redirected("http://portal.example/");
+	syn_to(&f, 80);
+	leaves_nothing(&f, "ran");
+	says("redirect", API_TRACE_STEP, "its HTTP request with 302 to http://portal.example/");
+	says("drop", API_TRACE_WENT, "redirect-answered: ");
+	syn_to(&f, 443);
+	leaves_nothing(&f, "ran");
+	says("drop", API_TRACE_WENT, "redirect-not-http: ");
+	put_session(0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest all[] = {
@@ -196,6 +267,7 @@ int main(void)
 		cmocka_unit_test(test_hypothetical_rules),
 		cmocka_unit_test(test_hypothetical_errors),
 		cmocka_unit_test(test_hypothetical_fragments),
+		cmocka_unit_test(test_hypothetical_ends),
 		cmocka_unit_test(test_hypothetical_late),
 	};
 

@@ -2,6 +2,7 @@
 // udp-encap: outer UDP/IPv4 or UDP/IPv6 header (TS 29.244 §8.2.56) with the ends of the rule's path and the FAR's port.
 // Behind the policer.
 #include "core/node.h"
+#include "core/trace.h"
 #include "path/path.h"
 #include "rule/rule.h"
 #include "rule/view.h"
@@ -45,6 +46,20 @@ static uint16_t udp_encap(struct rte_graph *graph, struct rte_node *node, void *
 {
 	return node_each(graph, node, objs, n, udp_encap_packet);
 }
+
+static void before(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
+{
+	const struct rule *r = session_view_of(m)->rule;
+	const struct path *p = path_get(r->action.path);
+
+	if (p == NULL)
+		return;
+	trace_say(to, "to ");
+	trace_say_address(to, p->outer.version, p->want.peer.bytes);
+	trace_say(to, ", port %u", r->port);
+}
+
+TRACE_STAGE("udp-encap", .before = before, .pure = 1)
 
 static struct rte_node_register udp_encap_node = {
 	.name = "udp-encap",

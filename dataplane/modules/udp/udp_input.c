@@ -2,6 +2,7 @@
 // udp-input: outer UDP/IP header removal (TS 29.244 §8.2.64). Packets to our address and the UDP port of their
 // interface's network instance go to session-ue with l3 at the inner header.
 #include "core/node.h"
+#include "core/trace.h"
 #include "instance/instance.h"
 #include "path/udp_sum.h"
 #include "route/deliver.h"
@@ -68,6 +69,8 @@ static uint16_t udp_input(struct rte_graph *graph, struct rte_node *node, void *
 {
 	return node_each(graph, node, objs, n, udp_input_packet);
 }
+
+TRACE_STAGE("udp-input", .pure = 1)
 
 static struct rte_node_register udp_input_node = {
 	.name = "udp-input",

@@ -4,13 +4,17 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"isthmus/controlplane/command"
 )
 
 // edition is the text of a page's head and foot.
@@ -133,11 +137,26 @@ func (p *page) flags(title string, set *pflag.FlagSet) {
 		}
 		p.line("%s", tag)
 		p.text(usage)
+		if values := unsaid(f, usage); len(values) > 0 {
+			p.text("(one of " + strings.Join(values, ", ") + ")")
+		}
 		if !slices.Contains([]string{"", "false", "0", "[]", "0s"}, f.DefValue) {
 			p.text("(default: " + f.DefValue + ")")
 		}
 	})
 	p.line(".El")
+}
+
+// unsaid are the values of a flag, unless its usage names all.
+func unsaid(f *pflag.Flag, usage string) []string {
+	said := strings.FieldsFunc(usage, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '-'
+	})
+	values := command.ValuesOf(f)
+	if slices.ContainsFunc(values, func(v string) bool { return !slices.Contains(said, v) }) {
+		return values
+	}
+	return nil
 }
 
 // commandPage is the manual page of one command.
@@ -178,11 +197,13 @@ func commandPage(e edition, cmd *cobra.Command) []byte {
 		}
 		p.line(".El")
 	}
-	p.flags("OPTIONS", cmd.LocalFlags())
-	p.flags("OPTIONS OF ALL COMMANDS", cmd.InheritedFlags())
-	if !cmd.HasParent() {
+	p.flags("OPTIONS", command.OwnFlags(cmd))
+	if cmd.HasParent() {
+		p.line(".Pp\nOptions of all commands, variables and files:\n.Xr %s 1 .", cmd.Root().Name())
+	} else {
 		p.surroundings()
 	}
+	p.exits(cmd)
 	if cmd.Example != "" {
 		p.examples(cmd.Example)
 	}
@@ -190,24 +211,62 @@ func commandPage(e edition, cmd *cobra.Command) []byte {
 	return p.Bytes()
 }
 
+// variables and files of all commands.
+var (
+	variables = [][2]string{
+		{"ISTHMUS_SOCKET", "Socket of the control plane, where --socket is not given."},
+		{"ISTHMUS_SERVER", "https://HOST:PORT of a control plane, where --server is not given."},
+		{"ISTHMUS_TOKEN", "Token for that, where --token-file is not given."},
+		{"ISTHMUS_CA", "File of certificates that verify it, where --ca is not given."},
+		{"ISTHMUS_FINGERPRINT", "SHA-256 of its certificate, where --fingerprint is not given."},
+		{"NO_COLOR", "Without colours, also on a terminal."},
+		{"TERM", "dumb: without colours."},
+		{"COLUMNS", "Width of top --once where there is no terminal."},
+		{"XDG_STATE_HOME", "Folder of the shell's history, else ~/.local/state."},
+		{"NOTIFY_SOCKET", "isthmus run says there that it is ready, for systemd."},
+		{"GOGC", "isthmus run leaves the pace of its garbage collector alone where it is set."},
+	}
+	paths = [][2]string{
+		{"/etc/isthmus/isthmus.yaml", "Configuration, where the package's unit has it."},
+		{"/run/isthmus/isthmus.sock", "Socket of the control plane."},
+		{"/run/isthmus/dp.sock", "Socket of the data plane."},
+		{"/var/lib/isthmus", "What outlives a reboot, where control.state names it: sessions, leases."},
+		{"~/.local/state/isthmus/history", "Former lines of the shell."},
+	}
+)
+
 // surroundings is what all commands have in common.
 func (p *page) surroundings() {
-	p.heading("ENVIRONMENT")
-	p.line(".Bl -tag -width Ds")
-	p.line(".It Ev ISTHMUS_SOCKET\nSocket of the control plane, where\n.Fl \\-socket\nis not given.")
-	p.line(".It Ev NO_COLOR\nWithout colours, also on a terminal.")
-	p.line(".El")
-	p.heading("FILES")
-	p.line(".Bl -tag -width Ds")
-	p.line(".It Pa /run/isthmus/isthmus.sock\nSocket of the control plane.")
-	p.line(".It Pa /run/isthmus/dp.sock\nSocket of the data plane.")
-	p.line(".El")
-	p.heading("EXIT STATUS")
-	p.line("0: done.\n1: understood and failed.\n2: wrong command line.\n3: no control plane answers.")
-	p.line("130: interrupted.")
+	list := func(title, macro string, rows [][2]string) {
+		p.heading(title)
+		p.line(".Bl -tag -width Ds")
+		for _, row := range rows {
+			p.line(".It %s %s", macro, escape(row[0]))
+			p.text(row[1])
+		}
+		p.line(".El")
+	}
+	list("ENVIRONMENT", "Ev", variables)
+	list("FILES", "Pa", paths)
 	p.line(".Pp")
 	p.text("Commands that try the gateway, such as bench, demo and lab, are those of a second program, " +
 		"isthmus-lab, which isthmus starts.")
+}
+
+// exits is what a command's exit status says.
+func (p *page) exits(cmd *cobra.Command) {
+	p.heading("EXIT STATUS")
+	p.line(".Bl -tag -width Ds")
+	for _, row := range [][2]string{{"0", "Done."},
+		{"1", cmp.Or(cmd.Annotations[command.FailsWhen], "Understood and failed.")},
+		{"2", "The command line is wrong."}, {"3", "No control plane answers."},
+		{"130", cmd.Annotations[command.InterruptedWhen]}, {"other", cmd.Annotations[command.OtherStatus]}} {
+		if row[1] != "" {
+			p.line(".It %s", row[0])
+			p.text(row[1])
+		}
+	}
+	p.line(".El")
 }
 
 func (p *page) seeAlso(names []string) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"isthmus/controlplane/command"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/testkit"
 )
@@ -32,12 +33,8 @@ func TestReferenceCommands(t *testing.T) {
 			text = testkit.Sentence(cmd.Short)
 		}
 		p.Text("%s", paragraphs(text))
-		flags := cmd.LocalFlags()
-		if !cmd.HasParent() {
-			flags = cmd.PersistentFlags()
-		}
 		var rows [][]string
-		flags.VisitAll(func(f *pflag.Flag) {
+		command.OwnFlags(cmd).VisitAll(func(f *pflag.Flag) {
 			if f.Hidden || f.Name == "help" {
 				return
 			}
