@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Subscribers who sign in: bench/homes.sh [HOMES [RATE]] (default 20,000 homes, 4,000 a second; root; two CPUs). Sign-ins
-# a second by PPPoE with CHAP of local users, by DHCPv4, by DHCPv4 and DHCPv6 with a delegated prefix (accept: 8,000 at
-# most). Then all at once after a power cut, and memory of each home in both processes. CPU of the control plane at
-# rest, with an LCP echo of each home in 10 s. Control plane, data plane and load share the CPUs. BUILD names another build.
+# Subscribers who sign in: bench/homes.sh [HOMES [RATE]] (default 20,000 homes, 4,000 a second; root; two CPUs).
+# Sign-ins a second by PPPoE with CHAP of local users, by DHCPv4, by DHCPv4 and DHCPv6 with a delegated prefix (accept:
+# 8,000 at most). Then all at once after a power cut, and memory of each home in both processes. CPU of the control
+# plane at rest, with an LCP echo of each home in 10 s. Control plane, data plane and load share the CPUs. BUILD names
+# another build.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../test/lib/net.sh"
 # shellcheck source=test/lib/homes.sh

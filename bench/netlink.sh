@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Routes from the kernel into the data plane, by netlink: bench/netlink.sh [ROUTES] (default 200,000; root; two CPUs).
 # A writer (test/lib/routes.py) puts them into the namespace of a clone and takes them away; both processes of the
-# product run. It prints routes a second of the kernel and of the data plane, from the first to the last, and CPU time a route
-# of each process. The machine's load does not matter; the data plane's worker sleeps where it can.
-# BUILD names another build.
+# product run. It prints routes a second of the kernel and of the data plane, from the first to the last, and CPU time a
+# route of each process. The machine's load does not matter; the data plane's worker sleeps where it can. BUILD names
+# another build.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../test/lib/net.sh"
 own_namespaces "$@"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Cost of the tester itself over memif: bench/tester.sh [OUT] [REPETITIONS]. The other side is
-# dpdk-testpmd on the last CPU: in io mode for sending, receiving and checking, in rxonly mode for sending alone. The tester has one
-# thread on the first CPU and sends as fast as the link takes packets. Ticks per packet, median of the repetitions.
-# For a machine that does nothing else.
+# dpdk-testpmd on the last CPU: in io mode for sending, receiving and checking, in rxonly mode for sending alone. The
+# tester has one thread on the first CPU and sends as fast as the link takes packets. Ticks per packet, median of the
+# repetitions. For a machine that does nothing else.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-$(mktemp -d)}

@@ -96,6 +96,7 @@ give_source
 say "./dev $* on a bare $suite"
 start=$(now_ms)
 status=0
-FRESH_DIR=$dir unshare --mount --pid --fork --kill-child --propagation private "$PWD/scripts/fresh-machine.sh" --inside "$@" || status=$?
+FRESH_DIR=$dir unshare --mount --pid --fork --kill-child --propagation private \
+	"$PWD/scripts/fresh-machine.sh" --inside "$@" || status=$?
 say "ended with status $status after $((($(now_ms) - start) / 1000)) s; the system is left in $root to look at"
 exit $status

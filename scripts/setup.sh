@@ -36,7 +36,9 @@ missing_packages() {
 packages_here() {
 	local name
 	for name; do
-		[[ $name == *'?' ]] && ! apt-cache show --no-all-versions "${name%\?}" >/dev/null 2>&1 || printf '%s\n' "${name%\?}"
+		if [[ $name != *'?' ]] || apt-cache show --no-all-versions "${name%\?}" >/dev/null 2>&1; then
+			printf '%s\n' "${name%\?}"
+		fi
 	done
 }
 
@@ -106,7 +108,8 @@ apt_install() {
 	local options=(-q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 -o Dpkg::Use-Pty=0) names
 	mkdir -p .tools
 	if ! apt-get "${options[@]}" update >.tools/apt.log 2>&1 || ! mapfile -t names < <(packages_here "$@") ||
-		! apt-get "${options[@]}" install -y --no-install-recommends "${names[@]}" >>.tools/apt.log 2>&1 </dev/null; then
+		! apt-get "${options[@]}" install -y --no-install-recommends "${names[@]}" \
+			>>.tools/apt.log 2>&1 </dev/null; then
 		tail -n 20 .tools/apt.log >&2
 		die "apt-get could not install: $* (whole log: .tools/apt.log)"
 	fi

@@ -26,5 +26,6 @@ verb_site() {
 	elsewhere=$(grep -rnoE '<(script|img|iframe|source|link)[^>]* (src|href)="?(https?:)?//[^ >]*' build/site \
 		--include='*.html' || true)
 	[[ -z $elsewhere ]] || die "the site loads from elsewhere: $elsewhere"
-	say "build/site: $(find build/site -name '*.html' | wc -l) pages; with search: python3 -m http.server -d build/site"
+	say "build/site: $(find build/site -name '*.html' | wc -l) pages; with search:" \
+		"python3 -m http.server -d build/site"
 }

@@ -29,7 +29,8 @@ vm_kernel() {
 		cd "$tmp" || exit
 		vm_download "$package"
 		dpkg --fsys-tarfile linux-image-*.deb >image.tar
-		modules=$(tar -tf image.tar | sed -n "s,/kernel/\$,,p" | head -n 1) # from Debian 13 on below usr, and packed
+		# From Debian 13 on they are below usr, and packed.
+		modules=$(tar -tf image.tar | sed -n "s,/kernel/\$,,p" | head -n 1)
 		tar -xf image.tar "./boot/vmlinuz-$version" \
 			"$modules"/modules.{order,builtin,builtin.modinfo} "${VM_MODULES[@]/#/$modules/kernel/}"
 		rm linux-image-*.deb image.tar

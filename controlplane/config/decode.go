@@ -93,8 +93,7 @@ func (d *decoder) tree(data []byte) *yaml.Node {
 	return Document(data, func(line int, format string, args ...any) { d.fail(line, "", format, args...) })
 }
 
-// Document parses a text into its one document's root. Where it has none, it calls fail, line 0 is that of no place, and
-// the root is nil.
+// Document parses a text into its one document's root. Without one it calls fail and returns nil; line 0: no place.
 func Document(data []byte, fail func(line int, format string, args ...any)) *yaml.Node {
 	var doc, second yaml.Node
 	reader := yaml.NewDecoder(bytes.NewReader(data))
