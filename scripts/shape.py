@@ -13,7 +13,7 @@ import sys
 LONGEST = 80
 WIDE = 120
 TAG = re.compile(r"^\t+\w+ .*`\w+:\".*\"`( //.*)?$")  # of a field of a Go struct: no line may end in it
-WIDE_LINES = 94  # as many as there are; lower it when there are fewer
+WIDE_LINES = 89  # as many as there are; lower it when there are fewer
 EXCEPTIONS = {
     ("config_test.go", "TestRefused"): "a table: file, line and reason of each refusal",
     ("mobile_test.go", "TestMobileRefused"): "a table: section and reason of each refusal",
