@@ -11,7 +11,7 @@ import sys
 
 GUIDE = "docs/development.md"
 QUOTED = {"c", "go", "meson"}
-COMMANDS = ("cp -r", "for f in", "sed -i", "touch", "kill -INT")  # of any machine
+COMMANDS = ("N=", "cp -r", "for f in", "sed -i", "touch", "kill -INT")  # of any machine
 faults = []
 
 
