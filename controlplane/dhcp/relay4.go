@@ -164,7 +164,7 @@ func (s *Server) stranger(kind access.Kind, u *subscriber, server netip.AddrPort
 }
 
 // answer signs in a subscriber with an upstream server's address, and passes the answer on. again: the session was
-// requested for this address before, so it gets what it has.
+// asked for this address before, so it gets what it has.
 func (u v4) answer(packet []byte, again bool) {
 	m, err := decode4(packet)
 	if err != nil || u.upstream4 == nil {

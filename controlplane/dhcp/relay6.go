@@ -227,7 +227,7 @@ func lends(m *dhcpv6.Message) (all [kinds]lent, w why, ok bool) {
 // shortestPrefix is the largest network that a server may delegate to a line: more is a mistake.
 const shortestPrefix = 32
 
-// answer binds what an upstream server gives to the session, and passes the answer on. again: the session was requested
+// answer binds what an upstream server gives to the session, and passes the answer on. again: the session was asked
 // for this lease before, so it gets what it has.
 func (u v6) answer(b []byte, again bool) {
 	if u.upstream6 == nil {

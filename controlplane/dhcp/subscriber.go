@@ -29,8 +29,8 @@ type subscriber struct {
 	busy     bool // Want or Up is under way
 	static   bool // by first packet
 	dead     bool
-	denied   bool // refused; false: without an answer to the subscriber
-	told     bool
+	denied   bool      // refused
+	told     bool      // the refusal may be answered; false: silence
 	until    time.Time // without a session: the line is forgotten then
 	declines uint8
 
@@ -160,7 +160,7 @@ func (u *subscriber) want(r *access.Request) {
 		}
 		u.busy = false
 		u.asked, u.again = f, u.s.host.Now().Add(u.s.c.Limits.Retry)
-		if err != nil { // waiting requests get an empty answer
+		if err != nil { // waiting requests are served again, without the address
 			u.refuse(r.Kind, noAddress, err.Error())
 		}
 		u.resume()

@@ -174,7 +174,7 @@ func (u v6) bind(kind int, iaid [4]byte, m *dhcpv6.Message) {
 	}
 }
 
-// hostAddress is the subscriber's address for IA_NA: its fixed one, or one of its /64.
+// hostAddress is the subscriber's address for IA_NA: its /128, or one of its /64.
 func (u v6) hostAddress() netip.Addr {
 	p := u.session.Grant().Addresses.IPv6
 	if !p.IsValid() || p.Bits() == 128 {

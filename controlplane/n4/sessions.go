@@ -57,9 +57,9 @@ type Requests interface {
 
 // Groups are sessions of one association, or of an application.
 type Groups interface {
-	// Release deletes, at a bounded pace, the current sessions of an association, or those of the given FQ-CSIDs.
-	// Later sessions stay. done is called once, after the last; not if an equal release is in progress, which then
-	// serves both. Only a release by FQ-CSIDs is ever refused: when many are in progress.
+	// Release deletes, at a bounded pace, the current sessions of an association, or those of them with one of the
+	// FQ-CSIDs. Later sessions stay. done is called once, after the last; not if an equal release is in progress, which
+	// then serves both. Only a release by FQ-CSIDs is ever refused: when many are in progress.
 	Release(association string, fqcsid [][]byte, done func(deleted int)) *pfcp.Error
 	// Retain is Release of the sessions whose CP F-SEID has none of the addresses (TS 29.244 §5.22, Session
 	// Retention).

@@ -33,7 +33,7 @@ type deferredJob struct {
 	held uint64 // in this transaction already: for the next one
 }
 
-// begin queues a release.
+// begin queues a job, or joins it to an equal one; false: too many.
 func (p *committer) begin(r *deferredJob) bool {
 	r.upTo = p.x.came
 	limited := 0

@@ -78,7 +78,7 @@ func (a *acknowledger) end(sequences ...uint64) {
 	a.from.Acknowledge(a.acked) // after a failure the connection is lost, and Next reports it
 }
 
-// listen deals with events until the connection ends. One at a time.
+// listen deals with events until the connection ends. Only one runs at a time.
 func (r *reporting) listen(ctx context.Context, from Events) error {
 	if r.acks == nil || r.acks.from.BootID() != from.BootID() {
 		r.acks = newAcknowledger(from)

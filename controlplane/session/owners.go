@@ -16,7 +16,7 @@ type owner struct {
 	number   uint32 // what records call it
 	set      string
 	sessions int
-	gone     bool // the association is, or is not known yet; the last session takes this with it
+	gone     bool // the association ended, or is not known yet; the owner goes with its last session
 	// successor inherits the remaining sessions: the association has failed, its id may be a new one's.
 	successor *owner
 	inherited uint64 // moment at which that was decided, as of index.came

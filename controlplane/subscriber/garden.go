@@ -24,7 +24,7 @@ import (
 const (
 	gardenPeriod = time.Minute
 	gardenKept   = time.Hour // that an address of a name passes when an answer does not have it any more
-	gardenNames  = 256       // bounded names to resolve, of plans and the configuration
+	gardenNames  = 256       // most names that are resolved, since plans and the configuration choose them
 	gardenMost   = 32        // addresses of a name; newer ones replace older ones
 	lookupTime   = 10 * time.Second
 )

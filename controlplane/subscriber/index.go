@@ -121,7 +121,8 @@ func (x *index) freshSEID() uint64 {
 	}
 }
 
-// find are the subscribers of a name, MAC address, IP address or prefix, circuit id, session id, or session object.
+// find are the subscribers of a name, MAC address, IP address or prefix, circuit id, line, session id, or session
+// object.
 func (x *index) find(what string) (list []*Subscriber) {
 	seid, object := rules.SEIDOf(what)
 	if !object {

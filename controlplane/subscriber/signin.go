@@ -32,7 +32,7 @@ type attempt struct {
 // SignIn is access.Host's.
 func (l *Loop) SignIn(r *access.Request, c access.Client, done func(access.Session, *access.Verdict)) (cancel func()) {
 	if p := l.set.Port(&r.Line); p == nil || !p.Trusted {
-		r.Agent = access.Agent{} // a forged access node tag does not have it
+		r.Agent = access.Agent{} // the line is not trusted: its tags may be forged
 	}
 	t := &attempt{loop: l, request: r, client: c, done: done, began: l.opt.Now()}
 	t.seid = l.by.freshSEID()
@@ -144,7 +144,8 @@ func (t *attempt) enter(s *Subscriber, v *access.Verdict, left []access.Left) {
 	t.done(s, &answer)
 }
 
-// leftOut publishes an event for each part left out of a plan. known lists the known ones, for the history.
+// leftOut publishes an event for each part left out of a plan. known: the parts left out with a reason, for the
+// history.
 func (l *Loop) leftOut(about string, list []access.Left) (known string) {
 	for _, one := range list {
 		l.opt.Notify("subscriber.left-out", one.What, "subscriber", about, "why", cmp.Or(one.Why, "not known"))

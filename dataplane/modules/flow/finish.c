@@ -341,7 +341,7 @@ static __rte_noinline void ask_meters(const struct parsed *parsed, uint16_t n)
 	}
 }
 
-// The first rule of a packet that takes the full nodes, or NULL where its key does not name it.
+// A rule of the packet's session, or NULL where its key does not name one.
 static const struct rule *rule_held_back(const struct walk *k, const struct parsed *l)
 {
 	uint64_t value, key = flow_entry_key(k->w, l->key); // which takes the worker out again

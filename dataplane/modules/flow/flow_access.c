@@ -4,7 +4,7 @@
 //
 // A block of packets goes through three loops; each prefetches the next one's lines.
 //   0 headers, key; prefetches the entry
-//   1 prefetches the rule's state, then the URR
+//   1 prefetches the rule's state, then the rule or further meters where needed
 //   2 check, count, rewrite
 #include "core/control.h"
 #include "core/node.h"

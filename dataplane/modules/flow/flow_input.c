@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // flow-input: the whole way of plain packets from core ports in one node. It leaves exceptions to the full nodes:
-// packets that are not plain, are wrong, have no entry, or would be dropped, remarked or reported go to core-input
-// unchanged.
+// packets that are not plain, are wrong, have no entry, or would be dropped or reported go to core-input unchanged.
 //
 // A block of packets goes through four loops; each prefetches the next one's lines.
 //   0 headers, key; prefetches entry or index

@@ -286,7 +286,7 @@ static __rte_always_inline void tuple_used(struct tuple_entry *t)
 		t->idle = 0;
 }
 
-// Looks at the next `lines` of the table. Removes entries unused since the last look but one; with `lifetime` (1 to 15)
+// Looks at the next `lines` of the table. Removes entries unused since the previous look; with `lifetime` (1 to 15)
 // also those written so many looks ago.
 void tuples_age(struct worker *w, struct tuples *t, uint32_t lines, uint32_t lifetime);
 

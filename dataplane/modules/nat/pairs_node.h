@@ -25,7 +25,7 @@ enum pair_kind pair_read(
 // A packet of the slot's subscriber, or its ICMP error about the remote's packet. Worker of the session.
 enum pair_step pair_out(struct worker *w, const struct nat *n, struct rte_mbuf *m, const struct nat_packet *p,
 	struct pair_packet *q, uint32_t slot, uint16_t instance);
-// A packet from the remote, or its ICMP error about one. Worker of the key.
+// A packet from the remote, or an ICMP error, of any sender, about a packet to it. Worker of the key.
 enum pair_step pair_in(struct worker *w, const struct nat *n, struct rte_mbuf *m, const struct nat_packet *p,
 	const struct pair_packet *q);
 

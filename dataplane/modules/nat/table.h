@@ -172,7 +172,7 @@ static inline const struct nat_block *nat_block_of(const struct nat_table *t, ui
 {
 	return &t->block[slot >> t->shift];
 }
-// RFC 6888 REQ-8: a free block of another subscriber rests for a while.
+// RFC 6888 REQ-8: a free block that a subscriber had rests for a while.
 static inline int nat_rests(const struct nat_table *t, const struct nat_block *b, uint32_t now)
 {
 	return b->since != 0 && now - b->since < __atomic_load_n(&t->want.hold, __ATOMIC_RELAXED) * NAT_SECOND;

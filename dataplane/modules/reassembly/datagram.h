@@ -42,9 +42,9 @@ struct age_list {
 
 struct datagram {
 	struct datagram_key key;
-	uint64_t since; // ticks; of waiting ones: arrival of the first fragment, else of the last
+	uint64_t since; // ticks; of waiting ones: when the first of them came; else the last
 	uint32_t source; // its share
-	uint32_t units; // buffers that wait; 1: none does
+	uint32_t units; // buffers that wait, at least 1 (also when none does)
 	uint32_t next; // of the same hash, or free
 	struct age_link link[AGE_LISTS];
 	uint32_t total; // bytes of data, when the last fragment is here; else 0

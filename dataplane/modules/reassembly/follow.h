@@ -63,7 +63,7 @@ static inline struct follow_scope follow_instance(uint16_t instance)
 }
 
 enum follow {
-	FOLLOW_ON, // the packet has IP_FRAGMENT_FOLLOWS, or is a first fragment too short for a port
+	FOLLOW_ON, // it has IP_FRAGMENT_FOLLOWS, or is a first fragment with less than FOLLOW_HEAD of transport header
 	FOLLOW_GONE, // it waits, or went to another worker, and comes back by the edge `resume` of handover-rx
 	FOLLOW_DROP, // packet.reason says why
 };

@@ -19,7 +19,7 @@ struct timers {
 	uint32_t count, room;
 };
 
-// Makes room for one more timer, where failure can be reported; timers_set then cannot fail. Returns 0, or -1.
+// Makes room for `timers` timers in all, where failure can be reported; timers_set then cannot fail. Returns 0, or -1.
 int timers_reserve(struct timers *t, uint32_t timers);
 void timers_set(struct timers *t, struct timer *timer, uint64_t due_ns); // also moves an active one
 void timers_clear(struct timers *t, struct timer *timer);

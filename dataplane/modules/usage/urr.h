@@ -23,7 +23,7 @@ struct usage_limits {
 	// written by the control thread
 	uint64_t threshold[3], quota[3]; // USAGE_NO_LIMIT: none
 	uint64_t drop_mark[2]; // of dropped[]; USAGE_NO_LIMIT: none
-	uint32_t version; // rises after each change of the above
+	uint32_t version; // rises after each change of what the control thread writes here
 	uint32_t asked; // rises when the next packet is to be notified
 	uint8_t stopped; // nothing passes
 	uint8_t before_qos; // MBQE

@@ -34,7 +34,7 @@ extern struct usage_pools usage_pools; // set once at start, read by all
 int usage_slow(struct worker *w, uint32_t index, uint32_t length, int uplink);
 
 // The first half of counting a packet of `length` bytes for a URR: the direction's bytes with it, when that stays below
-// all marks; else 0, and usage_count() decides.
+// all marks. Else 0: the packet may reach a mark.
 static __rte_always_inline uint64_t usage_look(const struct usage_state *u, uint32_t length, int uplink)
 {
 	uint64_t total = u->bytes[0] + u->bytes[1] + length, after = u->bytes[!uplink] + length;
