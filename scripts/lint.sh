@@ -138,7 +138,7 @@ has_go() {
 }
 
 lint_vet() {
-	! has_go || go vet ./...
+	! has_go || { go vet ./... && (cd test/gopfcp && go vet ./...); }
 }
 
 # Grafana's types are three megabytes of source: in a module of their own no other check looks at them.

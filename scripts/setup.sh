@@ -17,7 +17,7 @@ PACKAGES=(
 	kea-dhcp4-server kea-dhcp6-server              # peers of the DHCP tests
 	chromium-headless-shell fonts-dejavu-core # look at the live page in a test
 )
-GO_MINOR=24 # Go 1.24 or later
+GO_MINOR=26 # Go 1.26 or later
 
 # Prints what is not installed of PACKAGES.
 missing_packages() {
