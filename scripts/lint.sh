@@ -3,8 +3,8 @@
 # ./dev lint: each check is a function lint_NAME that prints its findings and fails with any.
 
 # The longest first, so that all end together.
-CHECKS=(tidy staticcheck hardened shellcheck vet dashboards reference format score_card prose reasons whitespace spdx gofmt
-	links pages guide shape forbidden sleeps executable circles size)
+CHECKS=(tidy staticcheck hardened shellcheck vet dashboards reference format score_card prose reasons
+	notice whitespace spdx gofmt links pages guide shape forbidden sleeps executable circles size)
 LINT_PASSED=0
 LINT_FAILED=()
 
@@ -76,6 +76,11 @@ lint_spdx() {
 	[[ -n $bad ]] || return 0
 	printf 'no "SPDX-License-Identifier: Apache-2.0" in the first three lines of:\n%s\n' "$bad"
 	return 1
+}
+
+# NOTICE has the licences of what the programs have of others.
+lint_notice() {
+	! has_go || scripts/components.py notice
 }
 
 # No packet may stop the process: code reached by packets and messages has nothing that ends it, and no string function
@@ -275,6 +280,7 @@ lint_fix() {
 	go_files | over_files gofmt -w
 	scripts/reasons.py --fix
 	reference_tests -update >/dev/null
+	scripts/components.py notice --fix
 }
 
 verb_lint() {
