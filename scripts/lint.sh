@@ -3,7 +3,7 @@
 # ./dev lint: each check is a function lint_NAME that prints its findings and fails with any.
 
 # The longest first, so that all end together.
-CHECKS=(tidy staticcheck hardened shellcheck vet dashboards reference format score_card prose reasons
+CHECKS=(tidy staticcheck hardened shellcheck vet dashboards reference reuse format score_card prose reasons
 	notice whitespace spdx gofmt links pages guide shape forbidden sleeps executable circles size)
 LINT_PASSED=0
 LINT_FAILED=()
@@ -76,6 +76,17 @@ lint_spdx() {
 	[[ -n $bad ]] || return 0
 	printf 'no "SPDX-License-Identifier: Apache-2.0" in the first three lines of:\n%s\n' "$bad"
 	return 1
+}
+
+# Every file has a licence and an owner, and LICENSES has its text (REUSE 3.3). Debian 12's reuse is too old.
+lint_reuse() {
+	with_supply -m reuse lint --lines
+}
+
+# Python with what scripts/supply.txt lists.
+with_supply() {
+	ensure_python supply || { printf 'note: no PyPI from here, so this is not looked at\n' && return 0; }
+	PYTHONPATH=.tools/supply python3 "$@"
 }
 
 # NOTICE has the licences of what the programs have of others.
