@@ -3,7 +3,7 @@
 # ./dev lint: each check is a function lint_NAME that prints its findings and fails with any.
 
 # The longest first, so that all end together.
-CHECKS=(tidy staticcheck hardened shellcheck vet dashboards reference reuse format score_card prose reasons
+CHECKS=(tidy staticcheck hardened shellcheck vet dashboards reference reuse vulnerabilities format score_card prose reasons
 	notice whitespace spdx gofmt links pages guide shape forbidden sleeps executable circles size)
 LINT_PASSED=0
 LINT_FAILED=()
@@ -92,6 +92,16 @@ with_supply() {
 # NOTICE has the licences of what the programs have of others.
 lint_notice() {
 	! has_go || scripts/components.py notice
+}
+
+# Known faults of what is linked, where their list can be had.
+lint_vulnerabilities() {
+	local list=${GOVULNDB:-https://vuln.go.dev}
+	if ! curl -sfL -m 20 -o /dev/null "$list/index/db.json"; then
+		printf 'note: no %s from here, so govulncheck does not look\n' "$list"
+		return 0
+	fi
+	build_tool .tools/bin/govulncheck golang.org/x/vuln/cmd/govulncheck && .tools/bin/govulncheck ./...
 }
 
 # No packet may stop the process: code reached by packets and messages has nothing that ends it, and no string function
