@@ -4,7 +4,7 @@
 
 # The longest first, so that all end together.
 CHECKS=(tidy staticcheck hardened shellcheck vet dashboards reference reuse vulnerabilities format score_card prose reasons
-	notice whitespace spdx gofmt links pages guide shape forbidden sleeps executable circles size)
+	notice workflows whitespace spdx gofmt links pages guide shape forbidden sleeps executable circles size)
 LINT_PASSED=0
 LINT_FAILED=()
 
@@ -87,6 +87,11 @@ lint_reuse() {
 with_supply() {
 	ensure_python supply || { printf 'note: no PyPI from here, so this is not looked at\n' && return 0; }
 	PYTHONPATH=.tools/supply python3 "$@"
+}
+
+# The workflow files run the project's own scripts.
+lint_workflows() {
+	with_supply scripts/workflows.py .github/workflows/*
 }
 
 # NOTICE has the licences of what the programs have of others.
