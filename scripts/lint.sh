@@ -3,8 +3,8 @@
 # ./dev lint: each check is a function lint_NAME that prints its findings and fails with any.
 
 # The longest first, so that all end together.
-CHECKS=(tidy staticcheck hardened shellcheck vet dashboards reference format score_card prose reasons whitespace spdx gofmt
-	links pages guide shape forbidden sleeps executable circles size)
+CHECKS=(tidy staticcheck hardened shellcheck vet dashboards reference reuse vulnerabilities format score_card prose reasons
+	notice workflows whitespace spdx gofmt links pages guide shape forbidden sleeps executable circles size)
 LINT_PASSED=0
 LINT_FAILED=()
 
@@ -78,6 +78,37 @@ lint_spdx() {
 	return 1
 }
 
+# Every file has a licence and an owner, and LICENSES has its text (REUSE 3.3). Debian 12's reuse is too old.
+lint_reuse() {
+	with_supply -m reuse lint --lines
+}
+
+# Python with what scripts/supply.txt lists.
+with_supply() {
+	ensure_python supply || { printf 'note: no PyPI from here, so this is not looked at\n' && return 0; }
+	PYTHONPATH=.tools/supply python3 "$@"
+}
+
+# The workflow files run the project's own scripts.
+lint_workflows() {
+	with_supply scripts/workflows.py .github/workflows/*
+}
+
+# NOTICE has the licences of what the programs have of others.
+lint_notice() {
+	! has_go || scripts/components.py notice
+}
+
+# Known faults of what is linked, where their list can be had.
+lint_vulnerabilities() {
+	local list=${GOVULNDB:-https://vuln.go.dev}
+	if ! curl -sfL -m 20 -o /dev/null "$list/index/db.json"; then
+		printf 'note: no %s from here, so govulncheck does not look\n' "$list"
+		return 0
+	fi
+	build_tool .tools/bin/govulncheck golang.org/x/vuln/cmd/govulncheck && .tools/bin/govulncheck ./...
+}
+
 # No packet may stop the process: code reached by packets and messages has nothing that ends it, and no string function
 # without a bound. scripts/forbidden.awk names the one exception. Tests, fuzz targets, models and checkers may;
 # static_assert is welcome everywhere.
@@ -138,7 +169,7 @@ has_go() {
 }
 
 lint_vet() {
-	! has_go || go vet ./...
+	! has_go || { go vet ./... && (cd test/gopfcp && go vet ./...); }
 }
 
 # Grafana's types are three megabytes of source: in a module of their own no other check looks at them.
@@ -275,6 +306,7 @@ lint_fix() {
 	go_files | over_files gofmt -w
 	scripts/reasons.py --fix
 	reference_tests -update >/dev/null
+	scripts/components.py notice --fix
 }
 
 verb_lint() {

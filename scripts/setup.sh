@@ -17,7 +17,7 @@ PACKAGES=(
 	kea-dhcp4-server kea-dhcp6-server              # peers of the DHCP tests
 	chromium-headless-shell fonts-dejavu-core # look at the live page in a test
 )
-GO_MINOR=24 # Go 1.24 or later
+GO_MINOR=26 # Go 1.26 or later
 
 # Prints what is not installed of PACKAGES.
 missing_packages() {
@@ -205,6 +205,23 @@ backports() {
 		-o Dir::State::Lists="$PWD/lists" -o Dir::Cache="$PWD/cache" -o APT::Sandbox::User= \
 		-o Acquire::Retries=3 -o Acquire::Languages=none "$@"
 }
+
+# Gets what scripts/NAME.txt lists of PyPI into .tools/NAME, once for each content of the list.
+# usage: ensure_python NAME
+ensure_python() (
+	dir=.tools/$1
+	mkdir -p .tools
+	exec 9>"$dir.lock"
+	flock 9 # two checks of lint may ask for it at once
+	! cmp -s "scripts/$1.txt" "$dir/$1.txt" || return 0
+	say "getting what scripts/$1.txt lists into $dir"
+	python3 -m pip --version >/dev/null 2>&1 || { is_root && apt_install python3-pip; } || return 1
+	rm -rf "$dir"
+	mkdir -p "$dir"
+	quietly "$dir.log" python3 -m pip install --quiet --root-user-action=ignore --no-deps --only-binary=:all: \
+		--target "$dir" --requirement "scripts/$1.txt" || return 1
+	cp "scripts/$1.txt" "$dir"
+)
 
 # All tools of any verb. Quick and silent when they exist.
 ensure_setup() {

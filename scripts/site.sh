@@ -3,22 +3,9 @@
 # ./dev site: the manual as a site in build/site, by mkdocs (Debian 12's is too old: the one of scripts/site.txt is put
 # into .tools/site). A dead link or anchor, or a page that is missing in the navigation, fails.
 
-# Gets mkdocs once for each content of scripts/site.txt.
-ensure_mkdocs() {
-	local dir=.tools/site
-	! cmp -s scripts/site.txt "$dir/site.txt" || return 0
-	say "getting mkdocs into $dir"
-	python3 -m pip --version >/dev/null 2>&1 || apt_install python3-pip
-	rm -rf "$dir"
-	mkdir -p "$dir"
-	quietly "$dir.log" python3 -m pip install --quiet --root-user-action=ignore --no-deps --only-binary=:all: \
-		--target "$dir" --requirement scripts/site.txt || die "no mkdocs: PyPI is needed ($dir.log)"
-	cp scripts/site.txt "$dir"
-}
-
 verb_site() {
 	local elsewhere
-	ensure_mkdocs
+	ensure_python site || die "no mkdocs: PyPI is needed (.tools/site.log)"
 	{ lint_pages && lint_links; } || die "the site is not built"
 	repo_files | scripts/site.py build/site-pages
 	# The theme's makers have a word about their next product.

@@ -84,6 +84,7 @@ step_go() {
 	# shellcheck disable=SC2046
 	"${tests[@]}" $(go list ./... | grep -vE "$look") >"$json" || status=$?
 	"${tests[@]}" -run "$MEASURED" ./controlplane/page ./controlplane/session >>"$json" || status=$?
+	(cd test/gopfcp && "${tests[@]}" ./...) >>"$json" || status=$?
 	wait "$raced" || status=$?
 	cat "$LOGS/go-raced.json" >>"$json"
 	rm "$LOGS/go-raced.json"

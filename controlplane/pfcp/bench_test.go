@@ -2,11 +2,7 @@
 
 package pfcp
 
-import (
-	"testing"
-
-	"github.com/wmnsk/go-pfcp/message"
-)
+import "testing"
 
 // The session of the speed rows: 2 PDR, 2 FAR, 1 QER, 1 URR.
 func BenchmarkDecodeEstablishment(b *testing.B) {
@@ -42,17 +38,6 @@ func BenchmarkEncodeEstablishment(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := Append(buffer, Header{Sequence: 7}, m); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// go-pfcp's cost for the structure of the same message, before any value is read.
-func BenchmarkGoPFCPParseEstablishment(b *testing.B) {
-	packet := mustEncode(b, Header{}, establishment())
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := message.Parse(packet); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -3,7 +3,9 @@
 package pfcp
 
 import (
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +17,19 @@ func mustEncode(t testing.TB, h Header, m Message) []byte {
 	b, err := Encode(h, m)
 	testkit.FatalIf(t, err != nil, "%T: %v", m, err)
 	return b
+}
+
+// What the samples are on the wire, for readers of other implementations: test/gopfcp.
+func TestSamplesOnTheWire(t *testing.T) {
+	var text strings.Builder
+	for i, m := range samples() {
+		h := Header{Type: m.MessageType(), Sequence: uint32(i), HasSEID: m.MessageType().ofSession()}
+		if h.HasSEID {
+			h.SEID = 1 << 40
+		}
+		fmt.Fprintf(&text, "%x\n", mustEncode(t, h, m))
+	}
+	testkit.Golden(t, "testdata/samples.txt", text.String())
 }
 
 func TestEverySampleDecodesToItself(t *testing.T) {

@@ -50,7 +50,7 @@ func (p *associations) Release(association string, fqcsid [][]byte, done func(de
 				r.of = append(r.of, k)
 			}
 		}
-		r.key = fmt.Sprintf("set %q", r.of)
+		r.key = fmt.Sprintf("set %#v", r.of)
 	}
 	if !p.commits.begin(r) {
 		return rules.Refuse(pfcp.CauseCongestion, 0, "too many session set deletions are under way")

@@ -1,17 +1,20 @@
 // Tools of the checks, in a module of their own so that the product's go.mod names only what the product uses.
 module isthmus/scripts/tools
 
-go 1.24
+go 1.26.0
 
 require (
 	github.com/grafana/grafana-foundation-sdk/go v0.0.22
-	honnef.co/go/tools v0.6.1
+	golang.org/x/vuln v1.9.0
+	honnef.co/go/tools v0.8.2
 )
 
 require (
 	github.com/BurntSushi/toml v1.4.1-0.20240526193622-a339e1f7089c // indirect
 	golang.org/x/exp/typeparams v0.0.0-20231108232855-2478ac86f678 // indirect
-	golang.org/x/mod v0.23.0 // indirect
-	golang.org/x/sync v0.11.0 // indirect
-	golang.org/x/tools v0.30.0 // indirect
+	golang.org/x/mod v0.42.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/telemetry v0.0.0-20261010193011-f71dc92da45e // indirect
+	golang.org/x/tools v0.52.0 // indirect
 )

@@ -1,27 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pfcp
+// Package gopfcp holds the codec of PFCP against go-pfcp. It is a module of its own, so that the product's go.mod names
+// only what the product uses.
+package gopfcp
 
 import (
+	"encoding/hex"
 	"net"
+	"net/netip"
+	"os"
 	"reflect"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	. "isthmus/controlplane/pfcp" // wanted messages are long
 	"isthmus/controlplane/testkit"
 
 	gopfcp "github.com/wmnsk/go-pfcp/ie"
 	"github.com/wmnsk/go-pfcp/message"
 )
 
+var (
+	sampleTime = time.Unix(1764000000, 0).UTC()
+	v4a        = netip.MustParseAddr("10.0.0.1")
+	v4b        = netip.MustParseAddr("192.0.2.77")
+	v6a        = netip.MustParseAddr("2001:db8::1")
+	nodeName   = NodeID{FQDN: "smf1.isthmus.example"}
+)
+
+// samples are our messages on the wire.
+func samples(t testing.TB) (datagrams [][]byte) {
+	text, err := os.ReadFile("../../controlplane/pfcp/testdata/samples.txt")
+	testkit.Must(t, err)
+	for line := range strings.Lines(string(text)) {
+		b, err := hex.DecodeString(strings.TrimSpace(line))
+		testkit.Must(t, err)
+		datagrams = append(datagrams, b)
+	}
+	testkit.FatalIf(t, len(datagrams) == 0, "no samples")
+	return datagrams
+}
+
 // go-pfcp reads our messages, and encodes the same meaning again.
 func TestGoPFCPReadsEverySample(t *testing.T) {
-	for i, m := range samples() {
-		h := Header{Type: m.MessageType(), Sequence: uint32(i), HasSEID: m.MessageType().ofSession()}
-		if h.HasSEID {
-			h.SEID = 1 << 40
-		}
-		parsed, err := message.Parse(mustEncode(t, h, m))
+	for i, sent := range samples(t) {
+		h, m, err := Decode(sent)
+		testkit.Must(t, err)
+		parsed, err := message.Parse(sent)
 		if err != nil {
 			t.Errorf("%d %T: go-pfcp: %v", i, m, err)
 			continue
@@ -35,6 +62,46 @@ func TestGoPFCPReadsEverySample(t *testing.T) {
 		testkit.ErrorIf(t, err != nil || got != h || !reflect.DeepEqual(m, back),
 			"%d %T: %v\nheader %+v, want %+v\nsent %+v\ngot  %+v", i, m, err, got, h, m, back)
 	}
+}
+
+// goPFCPNames are the bits of a flags IE that go-pfcp has a name for.
+func goPFCPNames(typ uint16, octets int) map[int]string {
+	names, methods := map[int]string{}, reflect.TypeFor[*gopfcp.IE]()
+	for bit := range 8 * octets {
+		value := make([]byte, octets)
+		value[bit/8] = 1 << (bit % 8)
+		v := reflect.ValueOf(gopfcp.New(typ, value))
+		for m := range methods.NumMethod() {
+			if of := methods.Method(m); strings.HasPrefix(of.Name, "Has") && of.Type.NumIn() == 1 {
+				func() {
+					defer func() { _ = recover() }() // some look behind the flags
+					if v.Method(m).Call(nil)[0].Bool() {
+						names[bit] = of.Name[3:]
+					}
+				}()
+			}
+		}
+	}
+	return names
+}
+
+// Where our table of flags has a spare bit, go-pfcp has no name. It names no bits of Outer Header Creation.
+func TestFlagsHaveNames(t *testing.T) {
+	text, err := os.ReadFile("../../controlplane/rules/testdata/flags.txt")
+	testkit.Must(t, err)
+	read := 0
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		typ, err := strconv.ParseUint(words[1], 10, 16)
+		testkit.Must(t, err)
+		if names := words[2:]; typ != uint64(gopfcp.OuterHeaderCreation) {
+			for bit, name := range goPFCPNames(uint16(typ), len(names)/8) {
+				read++
+				testkit.ErrorIf(t, names[bit] == "-", "%s: go-pfcp calls bit %d %s", words[0], bit, name)
+			}
+		}
+	}
+	testkit.FatalIf(t, read == 0, "go-pfcp has no names")
 }
 
 // Messages of go-pfcp's constructors are decoded with the same meaning.
@@ -73,7 +140,7 @@ func TestMessagesMadeByGoPFCP(t *testing.T) {
 				gopfcp.NewUsageReportTrigger(2, 0, 0), gopfcp.NewVolumeMeasurement(7, 30, 10, 20, 0, 0, 0),
 				gopfcp.NewDurationMeasurement(time.Minute))),
 			&SessionReportRequest{Usage: []UsageReport{{URR: 3, Sequence: 4, Trigger: 2, Volume: &[3]uint64{30, 10, 20},
-				Duration: ptr(time.Minute)}}}},
+				Duration: new(time.Minute)}}}},
 		{message.NewSessionReportResponse(0, 0, 1, 1, 0, accepted), &SessionReportResponse{Cause: CauseAccepted}},
 	} {
 		b := make([]byte, row.made.MarshalLen())
@@ -112,14 +179,14 @@ func wantedEstablishment() Message {
 			UEIP: []UEIP{{IPv4: v4b}}, SDF: []SDFFilter{{Flow: "permit out ip from any to assigned", HasID: true,
 				ID: 7}},
 			QFI: []uint8{9}},
-		OuterHeaderRemoval: ptr(uint8(0)), FAR: ptr(uint32(1)), URR: []uint32{1}, QER: []uint32{1}}},
-		FAR: []CreateFAR{{ID: 1, Action: ActionForward, Forwarding: &Forwarding{Destination: ptr(Core),
-			NetworkInstance: ptr("internet"), TransportMarking: ptr(uint8(46))}}},
-		QER: []CreateQER{{ID: 1, GateUplink: ptr(uint8(0)), GateDownlink: ptr(uint8(1)), MBRUplink: ptr(uint64(1000)),
-			MBRDownlink: ptr(uint64(2000))}},
-		URR: []CreateURR{{ID: 1, Method: ptr(uint8(2)), Triggers: ptr(uint32(2)),
-			VolumeThreshold: &Volumes{Total: ptr(uint64(1 << 30))}}},
-		PDNType: ptr(uint8(1)), Inactivity: time.Hour, APN: "internet"}
+		OuterHeaderRemoval: new(uint8(0)), FAR: new(uint32(1)), URR: []uint32{1}, QER: []uint32{1}}},
+		FAR: []CreateFAR{{ID: 1, Action: ActionForward, Forwarding: &Forwarding{Destination: new(Core),
+			NetworkInstance: new("internet"), TransportMarking: new(uint8(46))}}},
+		QER: []CreateQER{{ID: 1, GateUplink: new(uint8(0)), GateDownlink: new(uint8(1)), MBRUplink: new(uint64(1000)),
+			MBRDownlink: new(uint64(2000))}},
+		URR: []CreateURR{{ID: 1, Method: new(uint8(2)), Triggers: new(uint32(2)),
+			VolumeThreshold: &Volumes{Total: new(uint64(1 << 30))}}},
+		PDNType: new(uint8(1)), Inactivity: time.Hour, APN: "internet"}
 }
 
 func madeModification() message.Message {
@@ -132,8 +199,24 @@ func madeModification() message.Message {
 
 func wantedModification() Message {
 	return &SessionModificationRequest{RemovePDR: []uint16{3}, UpdateFAR: []UpdateFAR{{ID: 2,
-		Action: ptr(ActionForward),
-		Forwarding: &Forwarding{Destination: ptr(Access), OuterHeader: &OuterHeader{Description: OuterGTPUIPv4,
+		Action: new(ActionForward),
+		Forwarding: &Forwarding{Destination: new(Access), OuterHeader: &OuterHeader{Description: OuterGTPUIPv4,
 			TEID: 0x1234,
 			IPv4: v4b}, SendEndMarker: true}}}, QueryURR: []uint32{1}}
+}
+
+// go-pfcp's cost for the structure of a message, before any value is read: beside BenchmarkDecodeEstablishment.
+func BenchmarkGoPFCPParseEstablishment(b *testing.B) {
+	var packet []byte
+	for _, sent := range samples(b) {
+		if h, _, _ := Decode(sent); packet == nil && h.Type == SessionEstablishmentRequestType {
+			packet = sent
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := message.Parse(packet); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
