@@ -417,8 +417,8 @@ def from_the_ue(w, sessions):
 
 
 def guessing(w, sessions):
-    """A13: SEIDs and TEIDs in a row hit nothing, are counted, and raise the alarm."""
-    before, events = drops(), show("n4")["events"]
+    """A13: SEIDs and TEIDs in a row hit nothing and are counted. The alarm goes by their rate: n4 TestGuessing."""
+    before = drops()
     rose = lambda: risen(drops(), before)
     with w.row("A13", REASON[65], 2000, sessions):
         for i in range(2000):
@@ -426,7 +426,6 @@ def guessing(w, sessions):
             w.uplink(teid=0x500000 + i)
             if i % 100 == 99:  # a busy machine's ring of received frames holds a few hundred
                 wait_until(lambda: sum(rose().values()) > i, "A13: packets to unknown TEIDs to be dropped")
-    check(risen(show("n4")["events"], events).get("session-id-guessing", 0) >= 1, "A13: no alarm")
     equal("A13: packets dropped", rose(), {"gtpu-teid-unknown": 2000})
 
 
