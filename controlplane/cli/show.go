@@ -105,8 +105,7 @@ func tableCommand(e *env, table *view.Table) *cobra.Command {
 	if table.Name == "n4" {
 		f.StringVar(&w.core, "for", "", "print the lines for the SMF's file of `CORE`: "+
 			strings.Join(view.Cores(), ", "))
-		cores := cobra.FixedCompletions(view.Cores(), cobra.ShellCompDirectiveNoFileComp)
-		_ = cmd.RegisterFlagCompletionFunc("for", cores) // the flag is there
+		command.Values(cmd, "for", "", view.Cores()...)
 	}
 	cmd.RunE = command.Failed(func(cmd *cobra.Command, args []string) error {
 		if w.core != "" {
