@@ -113,6 +113,12 @@ lint_vulnerabilities() {
 # without a bound. scripts/forbidden.awk names the one exception. Tests, fuzz targets, models and checkers may;
 # static_assert is welcome everywhere.
 lint_forbidden() {
+	# DPDK's line is 128 octets on arm64: wire/cache_line.h.
+	if repo_files 'dataplane/*.[ch]' 'traffic/*.[ch]' | grep -v '/cache_line\.h$' |
+		over_files grep -nE '__rte_cache(_min)?_aligned|RTE_CACHE_LINE_SIZE'; then
+		echo "use cache_aligned and CACHE_LINE of wire/cache_line.h"
+		return 1
+	fi
 	local words='assert|abort|exit|_exit|rte_panic|rte_exit|RTE_VERIFY|RTE_ASSERT|__builtin_trap'
 	words="$words|strcpy|strcat|sprintf|vsprintf|gets|alloca"
 	repo_files 'dataplane/lib/*.[ch]' 'dataplane/modules/*.[ch]' 'traffic/*.[ch]' |

@@ -17,7 +17,6 @@
 #include <string.h>
 
 #define BGP 179 // RFC 4271 §8.2.1
-#define INTERFACES 1024 // most
 
 DROP_REASON(drop_ttl, "gtsm-ttl",
 	"a BGP packet to us came from further away than gtsm allows (RFC 5082). See show gtsm: gtsm of the interface, "
@@ -35,7 +34,7 @@ struct guard {
 };
 
 static struct guard *first; // control thread
-static struct guard *guard_of[INTERFACES]; // by interface; NULL: none
+static struct guard *guard_of[MAX_INTERFACES]; // by interface; NULL: none
 
 enum { EDGE_NEXT, EDGE_DROP };
 
@@ -54,7 +53,7 @@ static int is_bgp_to_us(struct rte_mbuf *m, struct ip_info *ip)
 static inline rte_edge_t look(struct worker *w, struct rte_node *node, struct rte_mbuf *m)
 {
 	uint32_t interface = packet_of(m)->interface;
-	struct guard *g = interface < INTERFACES ? __atomic_load_n(&guard_of[interface], __ATOMIC_ACQUIRE) : NULL;
+	struct guard *g = interface < MAX_INTERFACES ? __atomic_load_n(&guard_of[interface], __ATOMIC_ACQUIRE) : NULL;
 	struct ip_info ip;
 
 	if (g == NULL || !is_bgp_to_us(m, &ip))
@@ -157,15 +156,15 @@ static void release(struct object_change *c)
 // After a change of interfaces, which packets know by their index, or of guards.
 static void bind(void)
 {
-	struct guard *of[INTERFACES] = {NULL};
+	struct guard *of[MAX_INTERFACES] = {NULL};
 
 	for (struct guard *g = first; g != NULL; g = g->next) {
 		const struct interface *i = interfaces_by_name(interfaces_now(), g->name);
 
-		if (i != NULL && i->index < INTERFACES)
+		if (i != NULL)
 			of[i->index] = g;
 	}
-	for (uint32_t i = 0; i < INTERFACES; i++)
+	for (uint32_t i = 0; i < MAX_INTERFACES; i++)
 		__atomic_store_n(&guard_of[i], of[i], __ATOMIC_RELEASE);
 }
 

@@ -10,6 +10,7 @@
 #include "core/port.h"
 #include "core/trace.h"
 #include "route/route.h"
+#include "wire/cache_line.h"
 #include "wire/ecn.h"
 #include "wire/eth.h"
 #include <errno.h>
@@ -18,11 +19,9 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#define INTERFACES 1024 // most
-
 struct boundary_counts {
 	uint64_t packets, remarked;
-} __rte_cache_aligned; // of a worker
+} cache_aligned; // of a worker
 
 struct boundary {
 	char name[API_NAME]; // of the interface
@@ -32,7 +31,7 @@ struct boundary {
 };
 
 static SLIST_HEAD(, boundary) boundaries; // control thread
-static struct boundary *boundary_of[INTERFACES]; // by interface; NULL: none
+static struct boundary *boundary_of[MAX_INTERFACES]; // by interface; NULL: none
 
 // No header was looked at so far. What cannot be read here, core-input or ip-input drops by its own name.
 static uint8_t *header_of(struct rte_mbuf *m, const struct eth_info *eth, uint8_t *version)
@@ -56,7 +55,7 @@ static inline rte_edge_t mark(struct worker *w, struct rte_node *node, struct rt
 	if (eth_parse(rte_pktmbuf_mtod(m, const uint8_t *), rte_pktmbuf_data_len(m), &eth) != ETH_OK)
 		return 0;
 	i = interface_find(packet_of(m)->port_in, eth.vlan[0], eth.vlan[1]);
-	b = i != NULL && i->index < INTERFACES ? __atomic_load_n(&boundary_of[i->index], __ATOMIC_ACQUIRE) : NULL;
+	b = i != NULL ? __atomic_load_n(&boundary_of[i->index], __ATOMIC_ACQUIRE) : NULL;
 	if (b == NULL || (ip = header_of(m, &eth, &version)) == NULL)
 		return 0;
 	uint8_t dscp = (uint8_t)__atomic_load_n(&b->dscp, __ATOMIC_RELAXED);
@@ -116,7 +115,7 @@ static int stage(struct object_change *c)
 
 	if (error != 0 || c->body == NULL || *c->live != NULL)
 		return error;
-	struct boundary *b = rte_zmalloc("remark", sizeof(*b), RTE_CACHE_LINE_SIZE);
+	struct boundary *b = rte_zmalloc("remark", sizeof(*b), CACHE_LINE);
 	if (b == NULL)
 		return object_error(ENOMEM, "no memory for the remark of %s", c->key);
 	snprintf(b->name, sizeof(b->name), "%s", c->key);
@@ -156,16 +155,16 @@ static void release(struct object_change *c)
 // After a change of interfaces, which packets know by their index, or of boundaries.
 static void bind(void)
 {
-	struct boundary *of[INTERFACES] = {NULL}, *b;
+	struct boundary *of[MAX_INTERFACES] = {NULL}, *b;
 
 	SLIST_FOREACH(b, &boundaries, next)
 	{
 		const struct interface *i = interfaces_by_name(interfaces_now(), b->name);
 
-		if (i != NULL && i->index < INTERFACES)
+		if (i != NULL)
 			of[i->index] = b;
 	}
-	for (uint32_t i = 0; i < INTERFACES; i++)
+	for (uint32_t i = 0; i < MAX_INTERFACES; i++)
 		__atomic_store_n(&boundary_of[i], of[i], __ATOMIC_RELEASE);
 }
 

@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#define MAX_INTERFACES 1024
+
 struct interface {
 	char name[API_NAME];
 	uint16_t index;

@@ -9,7 +9,6 @@
 #include "route/route.h"
 #include <stddef.h>
 
-#define MAX_INTERFACES 1024
 #define MAX_ROUTES (8u << 20) // most that it may name
 
 // Interfaces (interface.c).
