@@ -49,7 +49,7 @@ func loadCommand(e *env) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&peer, "peer", "", "the user plane: ADDRESS or ADDRESS:PORT (port 8805)")
-	f.StringVar(&local, "local", "", "our own ADDRESS or ADDRESS:PORT (port: any)")
+	f.StringVar(&local, "local", "", "our own ADDRESS or ADDRESS:PORT (port: 8805 if it is free, else any)")
 	f.StringVar(&node, "node-id", "", "our Node ID, a name or an address (default: our address)")
 	f.Float64Var(&opt.Rate, "rate", 1000, "establishments per second")
 	f.IntVar(&opt.Sessions, "sessions", 10000, "sessions held at a time; for one more the oldest is deleted")
@@ -61,7 +61,7 @@ func loadCommand(e *env) *cobra.Command {
 	f.IntVar(&opt.N1, "n1", 3, "repetitions of a request")
 	f.StringVar(&opt.Access, "access-instance", "access", "network instance of the access side")
 	f.StringVar(&opt.Core, "core", "core", "network instance of the core side")
-	f.StringVar(&ue, "first-ue", "10.45.0.1", "IPv4 address of the first UE; the others follow")
+	f.StringVar(&ue, "first-ue", "10.45.0.2", "IPv4 address of the first UE; the others follow")
 	f.StringVar(&far, "access-peer", "192.0.2.1", "IPv4 address that downlink packets are tunnelled to")
 	f.BoolVarP(&asJSON, "json", "j", false, "print JSON")
 	signIn.flags(cmd)

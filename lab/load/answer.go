@@ -107,6 +107,8 @@ func (a *answer) created(b []byte) error {
 	return err
 }
 
+const causeWord = "cause "
+
 // check returns the fault of an answer to a request; empty: none.
 func (a *answer) check(k kind, cp uint64) string {
 	switch {
@@ -115,7 +117,7 @@ func (a *answer) check(k kind, cp uint64) string {
 	case a.cause == 0:
 		return "no cause"
 	case a.cause != pfcp.CauseAccepted:
-		return fmt.Sprintf("cause %d", a.cause)
+		return fmt.Sprint(causeWord, uint8(a.cause))
 	case a.header.SEID != cp:
 		return "the SEID is not that of the session"
 	case k == establishment && !a.node:

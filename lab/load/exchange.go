@@ -56,13 +56,25 @@ func (r *run) offer(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// idle leaves the sessions alone for the time they are to be held.
+// idle leaves the sessions alone for the time they are to be held, while there are any.
 func (r *run) idle(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(r.opt.Hold):
-		return nil
+	over := time.After(r.opt.Hold)
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-over:
+			return nil
+		case <-look.C:
+			r.mu.Lock()
+			none := r.live == 0 && len(r.oldest) == 0
+			r.mu.Unlock()
+			if none {
+				return nil
+			}
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -21,7 +22,7 @@ import (
 // Options of a run.
 type Options struct {
 	Peer  netip.AddrPort
-	Local netip.AddrPort // port 0: any
+	Local netip.AddrPort // port 0: that of PFCP if it is free, else any
 	Node  pfcp.NodeID
 
 	Rate        float64       // establishments per second
@@ -142,8 +143,13 @@ type Result struct {
 // Verdict is nil when every request was answered and every answer was right.
 func (r *Result) Verdict() error {
 	var errs []error
+	refused := false
 	for what, n := range r.Wrong {
 		errs = append(errs, fmt.Errorf("%d answers were wrong: %s", n, what))
+		refused = refused || strings.Contains(what, causeWord)
+	}
+	if refused {
+		errs = append(errs, errors.New("the user plane's `isthmus show n4` says why"))
 	}
 	if r.Unanswered > 0 {
 		errs = append(errs, fmt.Errorf("%d requests were not answered", r.Unanswered))
@@ -176,7 +182,7 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	if err := opt.check(); err != nil {
 		return nil, err
 	}
-	conn, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(opt.Local), net.UDPAddrFromAddrPort(opt.Peer))
+	conn, err := dial(opt.Local, opt.Peer)
 	if err != nil {
 		return nil, err
 	}
@@ -217,6 +223,23 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 		err = e
 	}
 	return r.finish(), err
+}
+
+// dial takes the port of PFCP where it is free: the user plane sends its requests there (TS 29.244 §6.3), heartbeats
+// among them. On any other port answers come alone, and the association fails meanwhile.
+func dial(local, peer netip.AddrPort) (*net.UDPConn, error) {
+	to := net.UDPAddrFromAddrPort(peer)
+	conn, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(local), to)
+	if err != nil || local.Port() != 0 {
+		return conn, err
+	}
+	// The kernel chose the address; the first socket has no use then.
+	from := netip.AddrPortFrom(conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr(), pfcp.Port)
+	if known, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(from), to); err == nil {
+		conn.Close()
+		return known, nil
+	}
+	return conn, nil
 }
 
 func newRun(opt Options, conn *net.UDPConn, tmpl *templates) *run {

@@ -4,14 +4,17 @@ package load
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
 	"isthmus/controlplane/pfcp"
+	"isthmus/controlplane/testkit"
 	"isthmus/lab/smf/smftest"
 )
 
@@ -284,6 +287,48 @@ func BenchmarkSession(b *testing.B) {
 	if len(r.result.Wrong) > 0 {
 		b.Fatal(r.result.Wrong)
 	}
+}
+
+// A user plane sends its requests to the port of PFCP (TS 29.244 §6.3), not to where ours came from: heartbeats are
+// answered there while sessions are held.
+func TestRunHeartbeats(t *testing.T) {
+	up := smftest.Start(t)
+	ctx, stop := context.WithCancel(t.Context())
+	opt := options(up)
+	opt.Local = netip.MustParseAddrPort("127.77.88.99:0") // in use by no other test
+	opt.Seconds, opt.Hold, opt.ModifyRatio = 0, time.Hour, 0
+	done := make(chan error, 1)
+	go func() {
+		_, err := Run(ctx, opt)
+		done <- err
+	}()
+	testkit.Until(t, "sessions", func() bool { return up.Sessions() == opt.Sessions })
+	to := netip.AddrPortFrom(opt.Local.Addr(), pfcp.Port)
+	if _, ok := up.AskAt(to, 0, &pfcp.HeartbeatRequest{Recovery: time.Unix(1e9, 0)}).(*pfcp.HeartbeatResponse); !ok {
+		t.Error("no answer to a heartbeat")
+	}
+	stop()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// Nothing is held when all was refused: the run ends, and says where the reason is.
+func TestRunAllRefused(t *testing.T) {
+	up := smftest.Start(t)
+	up.Change(func(h pfcp.Header, m pfcp.Message) pfcp.Message {
+		if h.Type == pfcp.SessionEstablishmentRequestType {
+			return &pfcp.SessionEstablishmentResponse{Node: pfcp.NodeID{FQDN: "x"}, Cause: pfcp.CauseRuleFailure}
+		}
+		return m
+	})
+	opt := options(up)
+	opt.Seconds, opt.Hold = 0, 1000*time.Hour
+	r, err := Run(t.Context(), opt)
+	if err != nil || r.Established != 50 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	testkit.Refused(t, r.Verdict(), "`isthmus show n4` says why")
 }
 
 // Sessions are held for the time that was asked for.

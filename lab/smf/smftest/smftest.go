@@ -112,8 +112,16 @@ func (s *Server) Count(t pfcp.MessageType) int {
 // Ask sends a request to the CP function that spoke last and returns its answer, nil when none comes.
 func (s *Server) Ask(seid uint64, m pfcp.Message) pfcp.Message {
 	s.mu.Lock()
+	to := s.peer
+	s.mu.Unlock()
+	return s.AskAt(to, seid, m)
+}
+
+// AskAt asks at an address, such as the port of PFCP.
+func (s *Server) AskAt(to netip.AddrPort, seid uint64, m pfcp.Message) pfcp.Message {
+	s.mu.Lock()
 	s.sequence++
-	h, to := pfcp.Header{SEID: seid, Sequence: s.sequence}, s.peer
+	h := pfcp.Header{SEID: seid, Sequence: s.sequence}
 	s.mu.Unlock()
 	b, err := pfcp.Encode(h, m)
 	if err != nil {
