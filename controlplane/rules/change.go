@@ -165,8 +165,7 @@ func (m *mutation) fteid(f *pfcp.FTEID, name string, side pfcp.Interface) (made 
 	}
 	instance := m.set.find(name, side, needEndpoint)
 	if instance == nil {
-		return nil, false, Refuse(pfcp.CauseRuleFailure, ieNetworkInstance,
-			"no network instance with an endpoint for the F-TEID")
+		return nil, false, Refuse(pfcp.CauseRuleFailure, ieNetworkInstance, m.set.lacks(name, side))
 	}
 	if f.HasChooseID {
 		if same := m.chosen(f.ChooseID, instance, side); same != nil {

@@ -240,8 +240,7 @@ func (c *Compiler) forwarding(f *FAR, w *pfcp.Forwarding, out *api.FAR) *pfcp.Er
 	}
 	instance := c.Set.find(name, *w.Destination, need)
 	if instance == nil && (name != "" || w.OuterHeader != nil) {
-		return Fault(pfcp.RuleFAR, f.ID, ieNetworkInstance,
-			fmt.Sprintf("no network instance %q that serves interface %d", name, *w.Destination))
+		return Fault(pfcp.RuleFAR, f.ID, ieNetworkInstance, c.Set.lacks(name, *w.Destination))
 	}
 	if instance != nil {
 		var ok bool
@@ -339,8 +338,7 @@ func (c *Compiler) duplicate(f *FAR, more *api.FARMore) *pfcp.Error {
 	}
 	instance := c.Set.find("", d.Destination, needEndpoint)
 	if instance == nil {
-		return Fault(pfcp.RuleFAR, f.ID, ieDuplicating, fmt.Sprintf("no network instance serves interface %d",
-			d.Destination))
+		return Fault(pfcp.RuleFAR, f.ID, ieDuplicating, c.Set.lacks("", d.Destination))
 	}
 	outer, path, teid, _, err := c.creation(f, d.OuterHeader, instance)
 	if err == nil && outer != api.OuterGTPU {

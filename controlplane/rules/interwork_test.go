@@ -155,6 +155,37 @@ func TestForwardingToTheCPFunctionWithoutATunnelDrops(t *testing.T) {
 	testkit.ErrorIf(t, c.fars[0].Action != byte(pfcp.ActionDrop), "%+v", c.fars)
 }
 
+// A refusal for a network instance has the names there are: an operator compares them with the CP function's.
+func TestRefusalNamesInstances(t *testing.T) {
+	type establishment = pfcp.SessionEstablishmentRequest
+	choose := &pfcp.FTEID{Choose: true, WantIPv4: true}
+	for want, change := range map[string]func(*Settings, *establishment){
+		`no network instance "ran"; there are access, internet, n9`: func(_ *Settings, r *establishment) {
+			r.PDR[0].PDI.LocalFTEID, r.PDR[0].PDI.NetworkInstance = choose, "ran"
+		},
+		`no network instance "ims"; there are access, internet, n9`: func(_ *Settings, r *establishment) {
+			r.FAR[0].Forwarding.NetworkInstance = ptr("ims")
+		},
+		"no suitable network instance has core in its sources": func(s *Settings, r *establishment) {
+			s.Instances, r.PDR[1].PDI.NetworkInstance = s.Instances[:1], ""
+		},
+		`network instance "n9" is not suitable here, and no suitable one has core in its sources`: func(s *Settings,
+			r *establishment) {
+			s.Instances = []Instance{s.Instances[0], s.Instances[2]}
+			r.PDR[1].PDI.NetworkInstance = "n9"
+		},
+	} {
+		set, req := testSettings(), request(1, "10.45.0.5")
+		change(set, req)
+		s, _, refusal := Establish(set, giveNothing{}, req)
+		if refusal == nil {
+			_, refusal = new(Compiler).Compile(Context{Set: set}, s)
+		}
+		testkit.FatalIf(t, refusal == nil, "%s: accepted", want)
+		testkit.Equal(t, refusal.Text, want, "text")
+	}
+}
+
 // Open5GS' SGW-C names the APN in the rules of both sides: one access point may stand for some of them, or for all.
 func TestOneInstanceForManyNames(t *testing.T) {
 	for _, row := range []struct {

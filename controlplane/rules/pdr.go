@@ -189,8 +189,7 @@ func (c *Compiler) where(p *pfcp.CreatePDR, pdi *pfcp.PDI) (*Instance, *pfcp.Err
 	if i := c.Set.find(pdi.NetworkInstance, pdi.Source, need); i != nil {
 		return i, nil
 	}
-	return nil, Fault(pfcp.RulePDR, uint32(p.ID), ieNetworkInstance,
-		fmt.Sprintf("no network instance %q that serves interface %d", pdi.NetworkInstance, pdi.Source))
+	return nil, Fault(pfcp.RulePDR, uint32(p.ID), ieNetworkInstance, c.Set.lacks(pdi.NetworkInstance, pdi.Source))
 }
 
 // outer is Outer Header Removal (TS 29.244 §8.2.64): 0, 1, 6 GTP-U over IPv4, IPv6, any; 2, 3 UDP.

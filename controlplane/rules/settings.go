@@ -3,9 +3,11 @@
 package rules
 
 import (
+	"fmt"
 	"net/netip"
 	"reflect"
 	"slices"
+	"strings"
 
 	"isthmus/api"
 	"isthmus/controlplane/config"
@@ -116,6 +118,36 @@ func (s *Settings) find(name string, side pfcp.Interface, need int) *Instance {
 		return s.find(name, pfcp.Access, need)
 	}
 	return nil
+}
+
+// Sides are the configuration's words for interfaces, in their order.
+var Sides = []string{pfcp.Access: "access", pfcp.Core: "core", pfcp.SGiLAN: "sgi-lan", pfcp.CPSide: "cp"}
+
+// mostNames is how many instances a refusal lists.
+const mostNames = 8
+
+// lacks says why find returned nil, with the names that an operator compares the CP function's with.
+func (s *Settings) lacks(name string, side pfcp.Interface) string {
+	word := fmt.Sprintf("interface %d", side)
+	if int(side) < len(Sides) {
+		word = Sides[side]
+	}
+	if name == "" {
+		return "no suitable network instance has " + word + " in its sources"
+	}
+	if i := s.named(name); i != nil {
+		return fmt.Sprintf("network instance %q is not suitable here, and no suitable one has %s in its sources",
+			i.Name, word)
+	}
+	var names []string
+	for n := range s.Instances {
+		if n == mostNames {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, s.Instances[n].Name)
+	}
+	return fmt.Sprintf("no network instance %q; there are %s", name, strings.Join(names, ", "))
 }
 
 // named is the instance of a CP function's name, nil without one: by name, further name, or the instance for all other

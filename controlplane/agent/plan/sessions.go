@@ -14,9 +14,6 @@ import (
 	"isthmus/controlplane/rules"
 )
 
-var sources = map[string]pfcp.Interface{"access": pfcp.Access, "core": pfcp.Core, "sgi-lan": pfcp.SGiLAN,
-	"cp": pfcp.CPSide}
-
 // sessionSettings is the configuration as the session layer needs it.
 func sessionSettings(c *config.Config) *rules.Settings {
 	set := &rules.Settings{PFCP: c.PFCP, Node: pfcp.ParseNodeID(c.PFCP.Node()), Workers: int(c.Engine.Workers)}
@@ -34,7 +31,7 @@ func sessionSettings(c *config.Config) *rules.Settings {
 			made.Pools = append(made.Pools, p.Prefix)
 		}
 		for _, s := range in.Sources {
-			made.Sources = append(made.Sources, sources[s])
+			made.Sources = append(made.Sources, pfcp.Interface(slices.Index(rules.Sides, s)))
 		}
 		set.Instances = append(set.Instances, made)
 	}
