@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"isthmus/controlplane/config"
 )
@@ -30,6 +31,17 @@ func (c *Config) configuredPeer(addr netip.Addr, id string) (p *config.PFCPPeer,
 		}
 	}
 	return p, known
+}
+
+// nodesAt are the Node IDs that the list of peers has for an address.
+func (c *Config) nodesAt(addr netip.Addr) string {
+	var all []string
+	for i := range c.Peers {
+		if q := &c.Peers[i]; q.Address.Addr() == addr {
+			all = append(all, q.NodeID)
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // peerOf returns the configured peer of a stored association, nil without one. Its other addresses are the peer's

@@ -3,6 +3,7 @@
 package n4
 
 import (
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"slices"
@@ -124,7 +125,11 @@ func (o *owner) setUp(p *packet, req *pfcp.AssociationSetupRequest) (pfcp.Messag
 		if why == rejectAssociations {
 			cause = pfcp.CauseNoResources
 		}
-		return o.refuse(p, why, &pfcp.Error{Cause: cause, Text: "association set-up of node id " + id})
+		text := "association set-up of node id " + id
+		if why == rejectNotAllowed {
+			text = fmt.Sprintf("Node ID %s; pfcp.peers has %s for this address", id, o.cfg.nodesAt(p.from.Addr()))
+		}
+		return o.refuse(p, why, &pfcp.Error{Cause: cause, Text: text})
 	}
 	a := &association{
 		Association: Association{

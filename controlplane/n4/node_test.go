@@ -108,6 +108,7 @@ func TestUnknownAddress(t *testing.T) {
 	other := newSMF(t, "smf3", "127.0.0.1:0") // the address is listed, with another node id
 	other.server = m.server
 	h.rises("peer-not-allowed", 1, func() { other.setUp().wants(pfcp.CauseRejected) })
+	testkit.Equal(t, h.s.Snapshot().Refusals[0].Text, "Node ID smf3; pfcp.peers has smf1 for this address", "text")
 	m.establish(1)
 }
 
@@ -346,7 +347,7 @@ func TestAddressOfAnotherHost(t *testing.T) {
 	cfg := quiet()
 	cfg.Listen = on("192.0.2.1:8805")
 	_, err := New(cfg, newFake().all(), nil)
-	testkit.ErrorIf(t, err == nil, "accepted")
+	testkit.Refused(t, err, "pfcp.listen: 192.0.2.1 is no address of this host: give it one (`ip addr add`)")
 }
 
 func TestFeatures(t *testing.T) {

@@ -53,6 +53,10 @@ const longOutgoing = 4096 // longer ones are not kept
 
 func openSocket(index int, local netip.AddrPort, q *requests) (*socket, error) {
 	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(local))
+	if errors.Is(err, unix.EADDRNOTAVAIL) {
+		return nil, fmt.Errorf("pfcp.listen: %s is no address of this host: give it one (`ip addr add`), or change "+
+			"the key", local.Addr())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("PFCP: %w", err)
 	}
