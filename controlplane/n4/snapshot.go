@@ -17,6 +17,7 @@ type Snapshot struct {
 	NodeID       string                    `json:"node_id"`
 	Listen       []string                  `json:"listen"`
 	Peers        []string                  `json:"peers"`    // addresses of pfcp.peers
+	PeerIDs      []string                  `json:"peer_ids"` // their Node IDs; empty: any
 	Recovery     time.Time                 `json:"recovery"` // our recovery time stamp
 	Features     []string                  `json:"features"`
 	Sessions     int                       `json:"sessions"`
@@ -65,7 +66,8 @@ func (s *Server) Snapshot() *Snapshot {
 		Answers:  s.answers.size.Load(), AnswerBytes: s.answers.bytes.Load(),
 		Received: map[string]uint64{}, Sent: map[string]uint64{}, Rejected: map[string]uint64{},
 		Events: map[string]uint64{},
-		Peers:  []string{}, Associations: []AssociationRow{}, Refusals: s.count.refusals.newestFirst(),
+		Peers:  []string{}, PeerIDs: []string{},
+		Associations: []AssociationRow{}, Refusals: s.count.refusals.newestFirst(),
 		Took: s.cfg.Measures.Requests(),
 	}
 	for _, k := range s.sockets {
@@ -77,6 +79,7 @@ func (s *Server) Snapshot() *Snapshot {
 	}
 	for i := range s.cfg.Peers {
 		out.Peers = append(out.Peers, s.cfg.Peers[i].Address.String())
+		out.PeerIDs = append(out.PeerIDs, s.cfg.Peers[i].NodeID)
 	}
 	for t := range s.count.received {
 		put(out.Received, messageName(t), s.count.received[t].Load())

@@ -22,7 +22,7 @@ var smfFiles = map[string]*template.Template{
 smf:
   pfcp:
     server:
-      - address: {{.SMF}}
+      - address: {{.SMFID}}{{if ne .SMFID .SMF}} # a name of {{.SMF}}: the Node ID{{end}}
     client:
       upf:
         - address: {{.UPF}}
@@ -35,7 +35,7 @@ smf:
 	"free5gc": smfTemplate(`# smfcfg.yaml
 configuration:
   pfcp:
-    nodeID: {{.SMF}}
+    nodeID: {{.SMFID}}
     listenAddr: {{.SMF}}
     externalAddr: {{.SMF}}
   userplaneInformation:
@@ -75,10 +75,11 @@ func quoted(list []string) string {
 
 // smfLines are what a template prints.
 type smfLines struct {
-	NodeID, UPF, SMF string
-	DNNs             []string
-	Pools            map[string][]netip.Prefix // by DNN: an instance's pools are those of its own name
-	Interfaces       map[string][]string       // addresses of our F-TEIDs, by N3, N9
+	NodeID, UPF string
+	SMF, SMFID  string // address, and the Node ID that its entry takes; Open5GS sends the address as its file has it
+	DNNs        []string
+	Pools       map[string][]netip.Prefix // by DNN: an instance's pools are those of its own name
+	Interfaces  map[string][]string       // addresses of our F-TEIDs, by N3, N9
 }
 
 // Cores are those for which WriteSMF has lines.
@@ -98,6 +99,10 @@ func WriteSMF(w io.Writer, core string, s *n4.Snapshot, instances []Instance) er
 	}
 	if lines.SMF, err = n4Address("pfcp.peers", s.Peers); err != nil {
 		return err
+	}
+	lines.SMFID = lines.SMF
+	if len(s.PeerIDs) > 0 && s.PeerIDs[0] != "" {
+		lines.SMFID = s.PeerIDs[0]
 	}
 	for i := range instances {
 		if err := lines.add(&instances[i]); err != nil {

@@ -20,6 +20,7 @@ func printed(t *testing.T, core string, c *config.Config) string {
 	}
 	for i := range c.PFCP.Peers {
 		s.Peers = append(s.Peers, c.PFCP.Peers[i].Address.String())
+		s.PeerIDs = append(s.PeerIDs, c.PFCP.Peers[i].NodeID)
 	}
 	var rows []Instance
 	for i := range c.Instances {
@@ -57,6 +58,17 @@ pfcp: {listen: [192.0.2.10], node_id: upf.test, roles: [upf], peers: [{address: 
 		"another port than":                         {Listen: []string{"192.0.2.10:9000"}},
 	} {
 		testkit.Refused(t, WriteSMF(new(strings.Builder), "open5gs", &s, nil), want)
+	}
+	// The peer's Node ID is that of its entry: free5GC has a key for it, Open5GS sends the name of its address.
+	named, err := config.Parse("x.yaml", []byte(strings.Replace(file, "{address: 192.0.2.20}",
+		"{address: 192.0.2.20, node_id: smf.test}", 1)))
+	testkit.Must(t, err)
+	for core, want := range map[string]string{
+		"free5gc": "    nodeID: smf.test\n    listenAddr: 192.0.2.20\n",
+		"open5gs": "    server:\n      - address: smf.test # a name of 192.0.2.20: the Node ID\n",
+	} {
+		lines := printed(t, core, named)
+		testkit.ErrorIf(t, !strings.Contains(lines, want), "%s with a Node ID: %s", core, lines)
 	}
 	testkit.Refused(t, WriteSMF(new(strings.Builder), "ella", &n4.Snapshot{}, nil), "none of free5gc, open5gs")
 }
