@@ -84,7 +84,7 @@ func (p *PFCP) Node() string {
 type PFCPPeer struct {
 	At      `yaml:""`
 	Address Socket `yaml:"address" req:"true" doc:"Where it sends from; with a port where requests to it do not go to 8805."`
-	NodeID  string `yaml:"node_id" max:"255" doc:"Its Node ID; empty: any, from that address, but those of other peers' entries, associations and addresses."`
+	NodeID  string `yaml:"node_id" max:"255" doc:"Its Node ID. Empty: any that is no other entry's Node ID or address, and of no other peer's association."`
 	Set     string `yaml:"set" max:"255" doc:"SMF set, of peers of the file only. Empty: the claimed set, if that has no member, or a member named this address."`
 	Connect bool   `yaml:"connect" doc:"Set up the association from here, and again when it is lost."`
 }
