@@ -54,7 +54,7 @@ func TestWhatCannotBeUsedIsRefused(t *testing.T) {
 		{"a file of users that never ends", users("/dev/zero"), "is no regular file", true},
 		{"a file of users that blocks", users(dir + "/fifo"), "is no regular file", true},
 		{"a file of something else", users(file("passwd", "root:"+quoted+":0\n")), "needs a list, found", true},
-		{"no YAML", users(file("yaml", "- *"+quoted+"\n")), "no YAML", true},
+		{"no YAML", users(file("yaml", "- *"+quoted+"\n")), "not valid YAML", true},
 		{"an unknown key", users(file("key", "- {name: a, "+quoted+": b}\n")), ":1: [0]: unknown key", true},
 		{"a wrong value", users(file("value", "- {name: a, ipv4: "+quoted+"}\n")), ":1: [0].ipv4: ", true},
 		{"a wrong hash", users(file("hash", "- {name: "+quoted+", password_hash: $argon2id$"+quoted+"}\n")),

@@ -70,7 +70,13 @@ func TestRefused(t *testing.T) {
 		{"empty", "", "x.yaml: the file is empty"},
 		{"comment only", "# nothing\n", "x.yaml: the file is empty"},
 		{"syntax", "ports: [\n  - x", "x.yaml:"},
-		{"tab", "ports:\n\t- x\n", "x.yaml:2: no YAML:"},
+		{"tab", "ports:\n\t- x\n", "x.yaml:2: not valid YAML:"},
+		{"dash out of place", "ports:\n  - {name: a}\n  - {name: b}\n   - {name: c}\n",
+			"x.yaml:4: not valid YAML: did not find expected '-' indicator"},
+		{"key out of place", "pfcp:\n    listen: [x]\n    roles: [y]\n  peers: []\nports: []\n",
+			"x.yaml:4: not valid YAML: did not find expected key"},
+		{"bracket left open", "pfcp:\n  listen: [x\n  roles: [y]\n",
+			"x.yaml:2: not valid YAML: did not find expected ','"},
 		{"bond of nothing", "ports: [{name: a, role: core, driver: net_bond}]\n", "needs bond: {mode: lacp, members:"},
 		{"bond's own arguments", "ports: [{name: a, role: core, driver: net_bond, args: mode=4, bond: {mode: lacp, " +
 			"members: [{driver: pci, device: x}]}}]\n", "mode= is made of bond"},
@@ -288,7 +294,7 @@ func TestRefused(t *testing.T) {
 		{"large", "#" + strings.Repeat(" ", maxFile), "are more than a configuration may have"},
 		{"internal field", "\"-\": []\n", "x.yaml:1: -: unknown key"},
 		{"NUL in string", "control:\n  socket: \"a\\0b\"\n", "holds a NUL"},
-		{"control bytes", "control:\n  socket: a\x01b\n", "no YAML"},
+		{"control bytes", "control:\n  socket: a\x01b\n", "not valid YAML"},
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {

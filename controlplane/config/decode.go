@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -108,7 +109,7 @@ func Document(data []byte, fail func(line int, format string, args ...any)) *yam
 			line, _ = strconv.Atoi(m[1])
 			text = text[len(m[0]):]
 		}
-		fail(line, "no YAML: %s", text)
+		fail(max(line, faultLine(data, text)), "not valid YAML: %s", text)
 		return nil
 	}
 	if err := reader.Decode(&second); !errors.Is(err, io.EOF) {
@@ -120,6 +121,28 @@ func Document(data []byte, fail func(line int, format string, args ...any)) *yam
 		return nil
 	}
 	return doc.Content[0]
+}
+
+// mostSought is how long a text may be in which a fault's line is sought: it is parsed once for each bit of its lines.
+const mostSought = 256 << 10
+
+// faultLine is the first line up to which the text has the parser's fault; 0: not sought. Of a wrong indentation the
+// parser names the line at which the list or mapping around it begins.
+func faultLine(data []byte, fault string) int {
+	if len(data) > mostSought {
+		return 0
+	}
+	var ends []int
+	for at := range bytes.Lines(data) {
+		ends = append(ends, len(at))
+	}
+	for i := 1; i < len(ends); i++ {
+		ends[i] += ends[i-1]
+	}
+	return 1 + sort.Search(len(ends), func(n int) bool {
+		err := yaml.Unmarshal(data[:ends[n]], new(yaml.Node))
+		return err != nil && strings.HasSuffix(err.Error(), fault)
+	})
 }
 
 // enter follows an alias and keeps the two budgets: values visited and depth.

@@ -107,7 +107,7 @@ func TestTextsThatAreNoProfile(t *testing.T) {
 	for text, line := range map[string]int{"name: a\nports: {\n": 2, "name: a\n b: c\n": 1, "a: 1\nb: \xff\n": 1,
 		"a: *b\n": 1, "a: 1\nb: \"\x01\"\n": 1} {
 		got := faultsOf(text)
-		testkit.ErrorIf(t, !regexp.MustCompile(`^x\.yaml:\d+: no YAML: .+\n$`).MatchString(got),
+		testkit.ErrorIf(t, !regexp.MustCompile(`^x\.yaml:\d+: not valid YAML: .+\n$`).MatchString(got),
 			"%q: %s (line %d)", text, got, line)
 	}
 }
