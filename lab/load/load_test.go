@@ -165,7 +165,8 @@ func TestTemplates(t *testing.T) {
 		}
 		if e, ok := m.(*pfcp.SessionEstablishmentRequest); ok {
 			ue := netip.AddrFrom4(v.ue)
-			if e.CP.SEID != 77 || e.PDR[0].PDI.UEIP[0].IPv4 != ue || e.PDR[1].PDI.UEIP[0].IPv4 != ue ||
+			if e.APN != "core" || e.CP.SEID != 77 ||
+				e.PDR[0].PDI.UEIP[0].IPv4 != ue || e.PDR[1].PDI.UEIP[0].IPv4 != ue ||
 				e.FAR[1].Forwarding.OuterHeader.TEID != v.teid || len(e.PDR) != 2 || len(e.FAR) != 2 ||
 				len(e.QER) != 1 || len(e.URR) != 1 {
 				t.Fatalf("%+v", e)

@@ -98,6 +98,7 @@ func newTemplates(opt *Options, local netip.Addr) (*templates, error) {
 	}
 	establish := anchor.Request()
 	establish.Node, establish.CP = opt.Node, pfcp.FSEID{SEID: marks.cp}
+	establish.APN = opt.Core
 	if local.Is4() {
 		establish.CP.IPv4 = local
 	} else {
