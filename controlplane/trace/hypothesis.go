@@ -51,11 +51,12 @@ type sessionRow struct {
 	MAC          string `json:"mac"`
 	UEIP4        string `json:"ue_ip4"`
 	UEIP6        string `json:"ue_ip6"`
+	Encap        string `json:"encap"`
 	TEIDLocal    uint32 `json:"teid_local"`
 }
 
-// wireline: it has an endpoint with tags.
-func (s *sessionRow) wireline() bool { return s.STag != 0 || s.CTag != 0 || s.PPPoESession != 0 }
+// wireline: it has an endpoint on an access port, which may be without tags.
+func (s *sessionRow) wireline() bool { return strings.HasPrefix(s.Encap, "qinq") }
 
 type ruleRow struct {
 	Session   string `json:"session"`

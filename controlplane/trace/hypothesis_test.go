@@ -25,7 +25,9 @@ func rows(table string, query url.Values, to any) error {
 		*v = []sessionRow{
 			{Name: "n4.1", UEIP4: "10.45.0.2", UEIP6: "2001:db8:45::/64", TEIDLocal: 0x100, Port: "n3"},
 			{Name: "home", UEIP4: "100.64.0.7", Port: "access", STag: 100, CTag: 7, PPPoESession: 9,
-				MAC: "02:00:00:00:00:07"},
+				MAC: "02:00:00:00:00:07", Encap: "qinq-pppoe"},
+			{Name: "plain", UEIP4: "100.64.0.8", UEIP6: "2001:db8:64::/64", Port: "access", Encap: "qinq",
+				MAC: "02:00:00:00:00:08"},
 			{Name: "n4.red", UEIP4: "10.46.0.5", TEIDLocal: 0x200},
 			{Name: "n4.blue", UEIP4: "10.46.0.5", TEIDLocal: 0x300}}
 		ue, _ := netip.ParseAddr(key)
@@ -84,6 +86,9 @@ func TestHypothesis(t *testing.T) {
 			"\x08\x08\x08\x08\x0a\x2d\x00\x02\x00\x35\x9c\x40"},
 		{Hypothesis{UE: "100.64.0.7", Protocol: "icmp"}, "access",
 			"\x00\x64\x81\x00\x00\x07\x88\x64\x11\x00\x00\x09\x00\x66\x00\x21"},
+		// Behind no tags, without PPPoE.
+		{Hypothesis{UE: "100.64.0.8"}, "access", "\x0a\x02\x00\x00\x00\x00\x08\x08\x00\x45"},
+		{Hypothesis{Session: "plain", To: "[2001:db8::9]:53"}, "access", "\x0a\x02\x00\x00\x00\x00\x08\x86\xdd\x60"},
 		// The address of the session that is named, of the IP version of the other end.
 		{Hypothesis{Session: "n4.1"}, "n3", "\x0a\x2d\x00\x02\x08\x08\x08\x08"},
 		{Hypothesis{Session: "n4.1", To: "[2001:db8::9]:53"}, "n3",
