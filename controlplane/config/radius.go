@@ -42,7 +42,7 @@ type RADIUSServer struct {
 	Source     Address       `yaml:"source" doc:"Our address; absent: the kernel's choice."`
 	Timeout    time.Duration `yaml:"timeout_ms" unit:"ms" default:"2000" min:"10" max:"60000" doc:"Doubles, up to 16 s."`
 	Tries      uint8         `yaml:"tries" default:"3" min:"1" max:"10" doc:"Of one request."`
-	DeadTime   time.Duration `yaml:"dead_time" default:"30" min:"1" max:"3600" doc:"Seconds unasked; Status-Server ends it."`
+	DeadTime   time.Duration `yaml:"dead_time" default:"30" min:"1" max:"3600" doc:"Seconds, or until it answers."`
 	Probe      time.Duration `yaml:"status" default:"2" max:"3600" doc:"Seconds between Status-Server; 0: none."`
 	Priority   uint8         `yaml:"priority" default:"1" doc:"Lower ones first, equal ones in turn."`
 	Policy     string        `yaml:"message_authenticator" default:"required" enum:"required|anywhere|optional" doc:"Of answers. required: first and right; anywhere: right; optional: right or absent, which can be forged (CVE-2024-3596)."`
