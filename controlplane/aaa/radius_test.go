@@ -137,7 +137,7 @@ func TestHangingServer(t *testing.T) {
 	testkit.Must(t, f.process.Signal(syscall.SIGSTOP))
 	v := decide(t, a, with(pap("anna", "pw").Credentials))
 	testkit.ErrorIf(t, v.Accept || !v.Silent, "%+v", v)
-	testkit.Equal(t, v.Why, "no RADIUS server answers", "why")
+	testkit.Equal(t, v.Why, "no RADIUS server answers; a wrong secret looks the same", "why")
 	testkit.ErrorIf(t, a.State().Authentication[0].Alive, "alive")
 	testkit.Must(t, f.process.Signal(syscall.SIGCONT))
 	alive := func() bool { return a.State().Authentication[0].Alive }

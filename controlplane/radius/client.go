@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	// ErrAway: no server answers.
-	ErrAway = errors.New("no RADIUS server answers")
+	// ErrAway: no server answers. A request with a wrong secret is dropped in silence (RFC 2865 section 3).
+	ErrAway = errors.New("no RADIUS server answers; a wrong secret looks the same")
 	// ErrBusy: every server has as many requests as it may, and so has its queue.
 	ErrBusy = errors.New("too many RADIUS requests wait")
 	// ErrClosed: the client was closed.
