@@ -183,7 +183,7 @@ func (l *Log) succeeded(c *collector) {
 		return
 	}
 	if c.owes--; c.owes == 0 {
-		c.State.State, c.Since, c.next, c.wait = "up", l.now(), time.Time{}, firstWait
+		c.State.State, c.Since, c.Error, c.next, c.wait = "up", l.now(), "", time.Time{}, firstWait
 		l.tell("collector.up", c.Address, "protocol", c.Protocol, "lost", c.Lost)
 	}
 }

@@ -161,6 +161,7 @@ func TestUnreachableAtTheStart(t *testing.T) {
 	n.pass(l, 30)
 	l.Event(event(api.EventTypeNATAllocate))
 	s := l.States()[0]
+	testkit.Equal(t, s.Error, "", "error while it is up")
 	testkit.ErrorIf(t, s.State != "up" || s.Sent != 1 || len(n.got) != 1 || len(n.got[0]) < 60, "%+v, %x", s, n.got)
 	testkit.ErrorIf(t, !slices.Equal(n.told, []string{"collector.down", "collector.up"}), "%v", n.told)
 	dialled := n.dialled
