@@ -3,6 +3,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"sort"
 	"strings"
@@ -65,12 +66,13 @@ func (e *Errors) result() error {
 	return e
 }
 
-// suggest returns "; did you mean X?" for the known word nearest to a mistyped one, or "". Of several as near it is the
-// first in the alphabet: the same file gets the same message.
+// suggest returns "; did you mean X?" for the known word nearest to a mistyped one, or "". Of several as near it is that
+// with the longest beginning in common, then the first in the alphabet: the same file gets the same message.
 func suggest(word string, known []string) string {
 	best, distance := "", 3
 	for _, k := range known {
-		if d := editDistance(word, k); d < len(k) && (d < distance || d == distance && best != "" && k < best) {
+		d := editDistance(word, k)
+		if d < len(k) && (d < distance || d == distance && best != "" && begins(word, k, best)) {
 			best, distance = k, d
 		}
 	}
@@ -78,6 +80,17 @@ func suggest(word string, known []string) string {
 		return ""
 	}
 	return fmt.Sprintf("; did you mean %q?", best)
+}
+
+// begins: word has more of its beginning in common with a than with b, or as much, and a is first in the alphabet.
+func begins(word, a, b string) bool {
+	common := func(with string) (n int) {
+		for n < min(len(word), len(with)) && word[n] == with[n] {
+			n++
+		}
+		return n
+	}
+	return cmp.Or(common(b)-common(a), strings.Compare(a, b)) < 0
 }
 
 // Suggest is for readers of other files.

@@ -186,6 +186,7 @@ func TestSuggestOfSeveral(t *testing.T) {
 		"quite": ""} {
 		testkit.Equal(t, suggest(word, []string{"core", "n6", "n3"}), want, "%s", word)
 	}
+	testkit.Equal(t, suggest("ppoe", []string{"ipoe", "pppoe"}), `; did you mean "pppoe"?`, "the same beginning")
 }
 
 func TestAnnounce(t *testing.T) {
