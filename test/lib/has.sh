@@ -10,3 +10,4 @@ has_freeradius() { command -v freeradius >/dev/null; }
 has_frr() { [[ -x /usr/lib/frr/bgpd ]]; }
 has_lab_tools() { command -v iperf3 && command -v dig && command -v curl && command -v ping; } >/dev/null
 has_dhclient() { command -v dhclient >/dev/null; }
+has_curl() { command -v curl >/dev/null; }
