@@ -8,6 +8,7 @@
 #include "rule/session.h"
 #include "wire/eth.h"
 #include "wire/pppoe.h"
+#include <string.h>
 
 enum { EDGE_PUNT, EDGE_DROP, EDGE_COUNT };
 
@@ -29,6 +30,18 @@ DROP_REASON(drop_newcomer, "punt-newcomer-full",
 	"a newcomer's first packet: the rest of the host path's room is for lines that have begun. Normal after a "
 	"power cut: newcomers repeat")
 
+DROP_REASON(drop_own, "punt-own-mac",
+	"a stranger's frame for the control plane has the port's own MAC address. Normal with net_af_packet: the "
+	"kernel "
+	"sends by the device, too. Else look for a loop")
+
+static int is_own(struct rte_mbuf *m)
+{
+	const struct port *p = port_get(packet_of(m)->port_in);
+
+	return p != NULL && memcmp(rte_pktmbuf_mtod(m, const uint8_t *) + 6, p->mac.addr_bytes, 6) == 0;
+}
+
 // A PADR has begun: its cookie was asked for.
 static int has_begun(struct rte_mbuf *m)
 {
@@ -42,6 +55,8 @@ static rte_edge_t limit(struct worker *w, struct rte_node *node, struct rte_mbuf
 {
 	int known = is_known(m);
 
+	if (!known && is_own(m)) // it would sign in, and get an address
+		return packet_leave(m, &drop_own, EDGE_DROP);
 	// When all come at once, those that have begun shall finish: else each loses a packet somewhere.
 	if (!known && !has_begun(m) && host_path_crowded())
 		return packet_leave(m, &drop_newcomer, EDGE_DROP);

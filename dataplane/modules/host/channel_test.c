@@ -132,6 +132,27 @@ static void subscribers_are_known(void **state)
 	assert_int_equal(came(3)->reason, API_FRAME_ROUTER_SOLICITATION);
 }
 
+// net_af_packet receives what the kernel sends by the device, too.
+static void own_frames_are_no_newcomer(void **state)
+{
+	struct kit_reasons before = kit_reasons();
+	static struct frame f;
+
+	frame_payload(&f, 8);
+	f.at[0] = 133, f.at[1] = 0;
+	frame_ip(&f, "fe80::1", "ff02::2", 58);
+	put_tags(&f, (const uint8_t[]){0x33, 0x33, 0, 0, 0, 2}, gateway_mac[0], ETH_TYPE_IP6, 0, 0);
+	send(&f);
+	kit_only_dropped(&before, "punt-own-mac", 1);
+	before = kit_reasons();
+	frame_payload(&f, 50);
+	memcpy(f.at, padi, sizeof(padi));
+	put_tags(&f, broadcast, gateway_mac[0], ETH_TYPE_PPPOE_DISCOVERY, 7, 0);
+	send(&f);
+	kit_only_dropped(&before, "punt-own-mac", 1);
+	assert_int_equal(kit_channel.frames, 0);
+}
+
 static void slow_reader_costs_frames_alone(void **state)
 {
 	uint64_t full = kit_reason("channel-full");
@@ -718,6 +739,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(discovery_comes_up, open_channel, check),
 		cmocka_unit_test_setup_teardown(subscribers_are_known, open_channel, check),
+		cmocka_unit_test_setup_teardown(own_frames_are_no_newcomer, open_channel, check),
 		cmocka_unit_test_setup_teardown(slow_reader_costs_frames_alone, open_channel, check),
 		cmocka_unit_test_setup_teardown(long_frames_stay_here, open_channel, check),
 		cmocka_unit_test_setup_teardown(another_takes_over, open_channel, check),

@@ -37,17 +37,17 @@
 #define BUCKETS_PORT (MAX_PORTS * 16u) // by reason, of known subscribers and of strangers
 
 DROP_REASON(drop_subscriber, "punt-subscriber-limit",
-	"a subscriber sends more for the control plane than engine.rates.punt_subscriber. See show channel: one line "
-	"is a flood, all are a power cut")
+	"a subscriber sends more for the control plane than engine.rates.punt_subscriber. See isthmus capture "
+	"--drop: one MAC address is a flood, all are a power cut")
 DROP_REASON(drop_line, "punt-line-limit",
-	"a line sends more for the control plane than engine.rates.punt_line. See show channel: one line is a flood, "
-	"all are a power cut")
+	"a line sends more for the control plane than engine.rates.punt_line. See isthmus capture --drop: one "
+	"MAC address is a flood, all are a power cut")
 DROP_REASON(drop_s_tag, "punt-s-tag-limit",
-	"an S-tag sends more for the control plane than engine.rates.punt_s_tag. See show channel: one line is a "
-	"flood, all are a power cut")
+	"an S-tag sends more for the control plane than engine.rates.punt_s_tag. See isthmus capture --drop: "
+	"one MAC address is a flood, all are a power cut")
 DROP_REASON(drop_port, "punt-port-limit",
-	"a port sends more for the control plane than engine.rates.punt_port. See show channel: one line is a flood, "
-	"all are a power cut")
+	"a port sends more for the control plane than engine.rates.punt_port. See isthmus capture --drop: one "
+	"MAC address is a flood, all are a power cut")
 
 static const struct {
 	const struct reason *reason;
