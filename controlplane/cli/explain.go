@@ -21,7 +21,8 @@ func explainCommand(e *env) *cobra.Command {
 	var want trace.Hypothesis
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "explain [FILE.pcap|FILE.pcapng] [--ue ADDRESS|--session NAME --to ADDRESS:PORT]",
+		Use: "explain [FILE.pcap|FILE.pcapng] " +
+			"[--ue ADDRESS|--session NAME|--subscriber NAME --to ADDRESS:PORT]",
 		Short: "what would become of a packet now, and why; nothing is sent",
 		Example: "  isthmus explain --ue 10.45.0.7 --to 198.51.100.7:443\n" +
 			"  isthmus explain --session home-17 --to 198.51.100.7:443",
@@ -32,6 +33,8 @@ func explainCommand(e *env) *cobra.Command {
 	f.StringVar(&want.UE, "ue", "", "address of the UE or subscriber (default: the session's)")
 	f.StringVar(&want.Session, "session", "",
 		"session or subscriber, as show session names it (default: by the address)")
+	f.StringVar(&want.Subscriber, "subscriber", "",
+		"the session of this subscriber: name, MAC, circuit id or line, as show subscriber finds it")
 	f.StringVar(&want.To, "to", "", "the other end, ADDRESS[:PORT]")
 	f.StringVar(&want.Protocol, "protocol", "udp", "udp, tcp or icmp")
 	f.Uint16Var(&want.UEPort, "ue-port", 40000, "port of the UE")
@@ -49,8 +52,9 @@ func explainCommand(e *env) *cobra.Command {
 		var frame []byte
 		var err error
 		if len(args) > 0 {
-			if want.UE != "" || want.Session != "" || want.Interface != "" || want.TEID != "" {
-				return command.Usage("give a capture, or --ue, --session, --interface, --teid")
+			if want.UE+want.Session+want.Subscriber+want.Interface+want.TEID != "" {
+				return command.Usage("give a capture, or --ue, --session, --subscriber, " +
+					"--interface, --teid")
 			}
 			frame, err = trace.FirstFrame(args[0], &want.Port)
 		} else {

@@ -24,6 +24,7 @@ import (
 // Hypothesis is a packet to ask about, in an operator's words.
 type Hypothesis struct {
 	Session            string // absent: the session with the address
+	Subscriber         string // whose session it is, in place of Session
 	UE                 string // absent: the session's address
 	Port, Interface    string // by which it comes; absent: as the session or the routes say
 	To, Protocol, TEID string
@@ -55,6 +56,11 @@ type sessionRow struct {
 	TEIDLocal    uint32 `json:"teid_local"`
 }
 
+type subscriberRow struct {
+	Object string `json:"object"`
+	State  string `json:"state"`
+}
+
 // wireline: it has an endpoint on an access port, which may be without tags.
 func (s *sessionRow) wireline() bool { return strings.HasPrefix(s.Encap, "qinq") }
 
@@ -78,8 +84,8 @@ func (h *Hypothesis) Frame(rows Rows) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h.Session == "" && h.UE == "" {
-		return nil, errors.New("give --ue, --session or a capture")
+	if err := h.named(rows); err != nil {
+		return nil, err
 	}
 	var sessions []sessionRow
 	if err := rows("session", of(cmp.Or(h.Session, h.UE)), &sessions); err != nil {
@@ -117,6 +123,34 @@ func (h *Hypothesis) Frame(rows Rows) ([]byte, error) {
 		return nil, fmt.Errorf("session %s has no tunnel (show rule); --teid asks all the same", s.Name)
 	}
 	return nil, fmt.Errorf("no session has the address %s (show session); --teid asks all the same", ue)
+}
+
+// named makes a session of the subscriber.
+func (h *Hypothesis) named(rows Rows) error {
+	switch {
+	case h.Session == "" && h.Subscriber == "" && h.UE == "":
+		return errors.New("give --ue, --session, --subscriber or a capture")
+	case h.Session != "" && h.Subscriber != "":
+		return errors.New("give --session or --subscriber, not both")
+	case h.Subscriber == "":
+		return nil
+	}
+	var list []subscriberRow
+	if err := rows("subscriber", of(h.Subscriber), &list); err != nil {
+		return err
+	}
+	switch {
+	case len(list) == 0:
+		return fmt.Errorf("there is no subscriber %q; isthmus show subscriber has all", h.Subscriber)
+	case len(list) > 1:
+		return fmt.Errorf("%q names %d sessions; choose one by --session, such as %s or %s",
+			h.Subscriber, len(list), list[0].Object, list[1].Object)
+	case list[0].Object == "":
+		return fmt.Errorf("subscriber %q is %s and has no session; isthmus show subscriber %s says why",
+			h.Subscriber, list[0].State, h.Subscriber)
+	}
+	h.Session = list[0].Object
+	return nil
 }
 
 func (h *Hypothesis) target() (netip.Addr, uint16, error) {

@@ -32,6 +32,9 @@ func rows(table string, query url.Values, to any) error {
 			{Name: "n4.blue", UEIP4: "10.46.0.5", TEIDLocal: 0x300}}
 		ue, _ := netip.ParseAddr(key)
 		*v = slices.DeleteFunc(*v, func(s sessionRow) bool { return s.Name != key && !s.has(ue) })
+	case *[]subscriberRow:
+		*v = map[string][]subscriberRow{"anna": {{"plain", "up"}}, "carl": {{"", "refused"}},
+			"office": {{"plain", "up"}, {"home", "up"}}}[key]
 	case *[]ruleRow:
 		nine := uint8(9)
 		*v = []ruleRow{{Session: "n4.1", TEIDLocal: 0x101, Local: "10.30.0.1", Peer: "10.30.0.2", QFI: &nine},
@@ -89,6 +92,7 @@ func TestHypothesis(t *testing.T) {
 		// Behind no tags, without PPPoE.
 		{Hypothesis{UE: "100.64.0.8"}, "access", "\x0a\x02\x00\x00\x00\x00\x08\x08\x00\x45"},
 		{Hypothesis{Session: "plain", To: "[2001:db8::9]:53"}, "access", "\x0a\x02\x00\x00\x00\x00\x08\x86\xdd\x60"},
+		{Hypothesis{Subscriber: "anna"}, "access", "\x64\x40\x00\x08\x08\x08\x08\x08"},
 		// The address of the session that is named, of the IP version of the other end.
 		{Hypothesis{Session: "n4.1"}, "n3", "\x0a\x2d\x00\x02\x08\x08\x08\x08"},
 		{Hypothesis{Session: "n4.1", To: "[2001:db8::9]:53"}, "n3",
@@ -126,7 +130,11 @@ func TestHypothesisIsRefused(t *testing.T) {
 		{"is not ADDRESS", Hypothesis{UE: "10.45.0.2", To: "8.8.8.8:x"}},
 		{"of different IP", Hypothesis{UE: "10.45.0.2", To: "2001:db8::1"}},
 		{"no session has", Hypothesis{UE: "10.1.1.1"}},
-		{"give --ue, --session", Hypothesis{}},
+		{"give --ue, --session, --subscriber", Hypothesis{}},
+		{"give --session or --subscriber", Hypothesis{Session: "home", Subscriber: "anna"}},
+		{`no subscriber "bob"`, Hypothesis{Subscriber: "bob"}},
+		{`"carl" is refused and has no session`, Hypothesis{Subscriber: "carl"}},
+		{"names 2 sessions; choose one by --session, such as plain or home", Hypothesis{Subscriber: "office"}},
 		{"no session n4.9", Hypothesis{Session: "n4.9"}},
 		{"no address of the IP version", Hypothesis{Session: "n4.red", To: "2001:db8::1"}},
 		{"sessions n4.red, n4.blue have the address 10.46.0.5", Hypothesis{UE: "10.46.0.5"}},
