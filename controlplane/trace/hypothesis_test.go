@@ -91,7 +91,8 @@ func TestHypothesis(t *testing.T) {
 			"\x00\x64\x81\x00\x00\x07\x88\x64\x11\x00\x00\x09\x00\x66\x00\x21"},
 		// Behind no tags, without PPPoE.
 		{Hypothesis{UE: "100.64.0.8"}, "access", "\x0a\x02\x00\x00\x00\x00\x08\x08\x00\x45"},
-		{Hypothesis{Session: "plain", To: "[2001:db8::9]:53"}, "access", "\x0a\x02\x00\x00\x00\x00\x08\x86\xdd\x60"},
+		{Hypothesis{Session: "plain", To: "[2001:db8::9]:53"}, "access",
+			"\x0a\x02\x00\x00\x00\x00\x08\x86\xdd\x60"},
 		{Hypothesis{Subscriber: "anna"}, "access", "\x64\x40\x00\x08\x08\x08\x08\x08"},
 		// The address of the session that is named, of the IP version of the other end.
 		{Hypothesis{Session: "n4.1"}, "n3", "\x0a\x2d\x00\x02\x08\x08\x08\x08"},
