@@ -66,8 +66,8 @@ func (e *Errors) result() error {
 	return e
 }
 
-// suggest returns "; did you mean X?" for the known word nearest to a mistyped one, or "". Of several as near it is that
-// with the longest beginning in common, then the first in the alphabet: the same file gets the same message.
+// suggest returns "; did you mean X?" for the known word nearest to a mistyped one, or "". Of several as near it is
+// that with the longest beginning in common, then the first in the alphabet: the same file gets the same message.
 func suggest(word string, known []string) string {
 	best, distance := "", 3
 	for _, k := range known {
