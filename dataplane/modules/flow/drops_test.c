@@ -219,7 +219,8 @@ static const struct {
 	{"of what a device marked, offload_test.c", "offload-mark offload-inner"},
 	{"the host path: no packet of a session",
 		"punt-rate-limit punt-neighbour-full punt-control-full punt-urgent-full punt-queue-full inject-full "
-		"punt-newcomer-full punt-subscriber-limit punt-line-limit punt-s-tag-limit punt-port-limit "
+		"punt-newcomer-full punt-own-mac punt-subscriber-limit punt-line-limit punt-s-tag-limit "
+		"punt-port-limit "
 		"channel-full channel-too-long clone-refused clone-too-long clone-no-buffer clone-interface-down "
 		"pppoe-discovery-malformed lcp-echo-malformed lcp-echo-loop lcp-echo-rate-limit lcp-echo-heard"},
 	{"ARP, neighbour discovery, and who waits for them: what is not resolved takes the full nodes",
