@@ -15,14 +15,14 @@ const explainLong = `Sends a hypothetical packet through the live tables and pri
 tokens of meters, is not counted by URRs, is not queued, buffered, copied or translated, and ends where
 that would be. It may begin a flow of a session with several PDRs, counts as a hit of its
 access list's rule, and as a packet that ends under the reason "explained".
-The last line says what would become of it, "not known" where a stage cannot be asked.`
+The last line says what would become of it, "not known" where a stage cannot be asked.
+CAPTURE is a pcap or pcapng file: its first frame is the packet.`
 
 func explainCommand(e *env) *cobra.Command {
 	var want trace.Hypothesis
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "explain [FILE.pcap|FILE.pcapng] " +
-			"[--ue ADDRESS|--session NAME|--subscriber NAME --to ADDRESS:PORT]",
+		Use:   "explain [CAPTURE] [--ue ADDRESS|--session|--subscriber NAME --to ADDRESS:PORT]",
 		Short: "what would become of a packet now, and why; nothing is sent",
 		Example: "  isthmus explain --ue 10.45.0.7 --to 198.51.100.7:443\n" +
 			"  isthmus explain --session home-17 --to 198.51.100.7:443",

@@ -149,8 +149,8 @@ func TestWordsOfAnArchive(t *testing.T) {
 		destination device devices discard dnn downlink_list dp_restart dp_socket dp_version driver encap
 		endpoints error features file from gate how id inside instance interface interfaces ipv4 ipv6 kind
 		line listen local lookup mac message mode name names namespace network node_id object offload
-		offload_why outside peer peers pools port prefix profile protocol reason role rule scheduler_pipe
-		scheduler_profile seid_hex session set source sources state steering target text to transport
+		offload_why outside peer peer_ids peers pools port prefix profile protocol reason role rule
+		scheduler_pipe scheduler_profile seid_hex session set source sources state steering target text to transport
 		ue_ip4 ue_ip6 uplink_list use version via vrf why wrong_frame`
 	keys := map[string]bool{}
 	texts(reflect.TypeFor[v1.Status](), keys)
