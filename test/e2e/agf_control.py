@@ -298,8 +298,9 @@ def send_as_fragments(w, frame):
         ip.plen, ip.nh = None, 44
         pieces = fragment6(ip / rest, 1400)
     w.upf.send(*(w.core_frame(p) for p in pieces))
-    wait_until(lambda: show("total")["in"] - before["in"] >= len(pieces), "fragments to come in")
-    equal("merged", show("total")["merged"] - before["merged"], len(pieces) - 1)
+    merged = lambda: show("total")["merged"] - before["merged"]
+    wait_until(lambda: merged() >= len(pieces) - 1, "fragments to be merged")
+    equal("merged", merged(), len(pieces) - 1)
 
 
 def long_downlink(w):

@@ -170,8 +170,8 @@ def idle(silent, active):
 def main():
     wire = Wire("home0")
     silent, active, timed = home(wire, 1, "silent"), home(wire, 2, "active"), home(wire, 3, "timed")
+    pinged(timed)  # at once: it has five seconds
     idle(silent, active)
-    pinged(timed)
     ends(timed, "Session-Timeout")
     quota(home(wire, 4, "quota"))
     portal(home(wire, 5, "portal"), "subscriber:redirect=", "http://192.0.2.81/", ("192.0.2.81", "198.18.0.80"))

@@ -34,7 +34,7 @@ def traced(anna, what):
     name.
 
     Of two packets one is a request: the trace may begin between a request and its answer."""
-    command = [os.environ["BIN"] + "/isthmus", "trace", "--subscriber", what, "--count", "2", "--for", "12s"]
+    command = [os.environ["BIN"] + "/isthmus", "trace", "--subscriber", what, "--count", "2", "--for", "60s"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as p:
         wait_until(lambda: [pings(anna, "10.60.0.2"), p.poll() is not None][1], f"the trace of {what}")
         text = p.stdout.read()

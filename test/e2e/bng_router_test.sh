@@ -24,7 +24,7 @@ in_home ip addr add fe80::1/64 dev lan0 nodad
 # The kernel finds out in seconds; nothing here is judged by them.
 in_home sysctl -qw net.ipv6.conf.home0.disable_ipv6=0 net.ipv6.conf.home0.accept_dad=0 net.ipv6.conf.home0.accept_ra=2 \
 	net.ipv6.neigh.home0.delay_first_probe_time=1 net.ipv6.neigh.home0.base_reachable_time_ms=1000 \
-	net.ipv6.neigh.home0.retrans_time_ms=200
+	net.ipv6.neigh.home0.retrans_time_ms=1000
 sed -e '/^ *\(dp_\)\?socket:/d' -e 's/methods: \[local\]/methods: [accept]/' \
 	-e 's/lookup: destination/&, mss: 1200/' \
 	-e '/^access:/a\  ra: {interval: 2}\n  ipoe: {keep_alive: {interval: 1, count: 3}}' \

@@ -25,7 +25,7 @@ class Server:
         for port in 5000, 5001:
             self.sockets[port] = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             self.sockets[port].bind((CORE, port))
-            self.sockets[port].settimeout(8)
+            self.sockets[port].settimeout(60)
 
     def answers(self, port, text):
         data, peer = self.sockets[port].recvfrom(100)

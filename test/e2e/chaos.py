@@ -459,7 +459,7 @@ class Chaos:
         for now, was, fault in zip(pids, self.pids or pids, ("kill_control", "kill_data")):
             check(now == was or fault in drawn, f"{what}: process {was} ended by itself, {now} is there now")
         self.pids = pids
-        check(self.smf.heartbeat(3) is not None, f"{what}: no heartbeat answered")
+        check(self.smf.heartbeat() is not None, f"{what}: no heartbeat answered")
         if {"disk", "kill_control"} <= set(drawn):
             self.forget_lost()
         self.probe(what)

@@ -32,7 +32,7 @@ def run(*arguments):
 def while_it_runs(arguments, send):
     """A command that waits for packets, which are sent until it ends."""
     p = subprocess.Popen([BIN, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for _ in range(150):
+    for _ in range(600):
         send()
         try:
             p.wait(0.1)
@@ -63,7 +63,7 @@ def qer(gates=0, mbr=None):
 
 
 def trace(*arguments):
-    return ["trace", "--count", "1", "--for", "12s", *arguments]
+    return ["trace", "--count", "1", "--for", "60s", *arguments]
 
 
 def faults(w):
@@ -81,11 +81,11 @@ def faults(w):
 
     urr = group(6, u32(81, 1), u8(62, 2), ie(37, b"\x00\x01"), ie(73, b"\x01" + struct.pack(">Q", 300)))
     session(w, 3, 0x5003, ue(3), (u32(81, 1),), urr)
-    text = while_it_runs(["trace", "--ue", ue(3), "--until-drop", "--for", "12s"], lambda: w.up(0x5003, ue(3)))
+    text = while_it_runs(["trace", "--ue", ue(3), "--until-drop", "--for", "60s"], lambda: w.up(0x5003, ue(3)))
     says("quota used up", text, "the quota of a URR is used up", "usage-quota: ")
 
     _, name = session(w, 4, 0x5004, ue(4), (u32(109, 1),), qer(mbr=8))
-    text = while_it_runs(["trace", "--session", name, "--until-drop", "--for", "12s"],
+    text = while_it_runs(["trace", "--session", name, "--until-drop", "--for", "60s"],
                          lambda: [w.up(0x5004, ue(4), 1000) for _ in range(20)])
     says("policer", text, "meter: red, drop", "tokens for a packet of 1028", "policer-uplink: ")
 
@@ -140,14 +140,14 @@ def remarks(text):
 
 def pipe_to_tshark(w, fields):
     """A capture is read as it goes, from a pipe, and its end is the reader's."""
-    capture = [BIN, "capture", "--ue", "10.45.50.1", "--count", "4", "--for", "12s", "-w", "-"]
+    capture = [BIN, "capture", "--ue", "10.45.50.1", "--count", "4", "--for", "60s", "-w", "-"]
     shark = ["tshark", "-n", "-l", "-i", "-", "-T", "fields", *fields]
     quiet = {"stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(capture, stdout=subprocess.PIPE, **quiet) as taken, \
          subprocess.Popen(shark, stdin=taken.stdout, stdout=subprocess.PIPE, **quiet) as read:
         taken.stdout.close()
         wait_until(lambda: [w.up(0x5001, "10.45.50.1"), taken.poll() is not None][1], "the end of the capture", 15)
-        text, said = read.communicate(timeout=30)
+        text, said = read.communicate(timeout=60)
         equal("capture into a pipe", taken.returncode, 0)
     equal("tshark's remarks on a pipe", remarks(said), [])
     equal("frames of a pipe, received and sent", len(text.splitlines()), 8)
@@ -157,7 +157,7 @@ def pipe_to_tshark(w, fields):
 def captures(w):
     """Taken live, opened by tshark without a remark, with the ports, comments and the configuration."""
     file = f"{DIR}/capture.pcapng"
-    chosen = ["--ue", "10.45.50.1", "--count", "4", "--for", "12s"]
+    chosen = ["--ue", "10.45.50.1", "--count", "4", "--for", "60s"]
     while_it_runs(["capture", *chosen, "--stage", "rx,decap,tx", "-w", file], lambda: w.up(0x5001, "10.45.50.1"))
     fields = ["-e", "frame.interface_name", "-e", "frame.comment", "-e", "ip.src"]
     out = subprocess.run(["tshark", "-n", "-r", file, "-T", "fields", *fields], capture_output=True, text=True)
@@ -205,7 +205,7 @@ def restarts(w):
     wait_until(traced, "packets of the trace")
     status = json.loads(subprocess.run([BIN, "status", "-j"], capture_output=True, text=True).stdout)
     os.kill(status["dp_pid"], signal.SIGKILL)
-    _, why = p.communicate(timeout=20)
+    _, why = p.communicate(timeout=60)
     check(p.returncode == 1 and "the data plane went away" in why, f"its data plane died: {p.returncode} {why}")
     wait_until(lambda: b"n4." in subprocess.run([BIN, "show", "session", "-j"], capture_output=True).stdout,
                "its sessions")

@@ -178,10 +178,12 @@ def usage(w):
     w.smf.reports.clear()
     for i in range(40):
         size = 60 + 7 * i
-        w.up(0x1101, "10.45.2.1", size)
+        up = w.up(0x1101, "10.45.2.1", size)
         sent[0] += size + HEAD_UDP
-        w.down("10.45.2.1", size + 3)
+        down = w.down("10.45.2.1", size + 3)
         sent[1] += size + 3 + HEAD_UDP
+    w.at_dn(up, "the last uplink packet")  # and so all are counted
+    w.at_gnb(down, "the last downlink packet")
     report = w.smf.wait_report()
     check(report is not None, "no usage report at the volume threshold")
     got = [0, 0]
@@ -191,13 +193,11 @@ def usage(w):
         check(total[0] >= 10000, f"threshold of 10000 reported at {total}")
         got[0] += total[1]
         got[1] += total[2]
-    wait_pass(1)
-    while more := w.smf.wait_report(0):
+    answer = w.modify(seid, group(77, u32(81, 1)), "query of the URR")
+    while more := w.smf.wait_report(0):  # sent before that answer
         total, _ = volumes(more.ies[80][0])
         got[0] += total[1]
         got[1] += total[2]
-    w.smf.reports.clear()
-    answer = w.modify(seid, group(77, u32(81, 1)), "query of the URR")
     if 78 in answer.ies:
         total, trigger = volumes(answer.ies[78][0])
         check(trigger and trigger[0] & 0x80, f"trigger of the query is {trigger.hex()}, expected IMMER")
@@ -344,7 +344,7 @@ def survival(w):
         w.at_gnb(w.down("10.45.6.1", 72), "downlink without a control plane")
     subprocess.run([f"{os.environ['TEST_ROOT_']}/test/lib/start_control.sh"], check=True)
     equal("data plane", status()["dp_pid"], state["dp_pid"])
-    equal("recovery time stamp after a restart with sessions kept", w.smf.heartbeat(3).ies[96], recovered)
+    equal("recovery time stamp after a restart with sessions kept", w.smf.heartbeat().ies[96], recovered)
     answer = w.modify(seid, group(77, u32(81, 1)), "query after the restart")
     total, _ = volumes(answer.ies[78][0]) if 78 in answer.ies else (None, b"")
     equal("volume over the restart", total, [4100, 2100, 2000])

@@ -47,7 +47,7 @@ def main():
     while (left := show("total")["sessions"]) > 1 and time.monotonic() < at + 90:
         sent.append((w.up(0x5001, "10.45.50.1"), w.down("10.45.50.1")))
         begun = time.monotonic()
-        check(w.smf.heartbeat(1) is not None, f"no heartbeat answered within a second, {left} sessions left")
+        check(w.smf.heartbeat() is not None, f"no heartbeat answered, {left} sessions left")
         made = w.smf.establish(2 + turns, rules_of(0, "10.45.50.2", down_teid=0xd002))
         if check(made is not None and made.cause == n4.ACCEPTED, f"establishment meanwhile: {made and made.cause}"):
             gone = w.smf.request(DELETE, b"", seid=made.seid)

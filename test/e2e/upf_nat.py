@@ -20,7 +20,7 @@ def listener(kind, port, host=n4.DN):
     s = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, kind)
     s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     s.bind((host, port))
-    s.settimeout(8)
+    s.settimeout(60)
     return s
 
 

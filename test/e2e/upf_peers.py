@@ -67,7 +67,7 @@ def pfcpsim(w):
     wait_until(lambda: not show("session"), "pfcpsim's sessions to go")
     pfcpctl("service", "disassociate")
     server.terminate()
-    server.wait(5)
+    server.wait(60)
 
 
 def closed(w, flow):
@@ -100,7 +100,7 @@ class Free5GC:
         self.process.stdin.write(" ".join(map(str, words)) + "\n")
         self.process.stdin.flush()
         try:
-            line = self.answers.get(timeout=10)
+            line = self.answers.get(timeout=60)
         except queue.Empty:
             line = {}
         check(line.get("event") == "answer" and line.get("cause") == n4.ACCEPTED, f"{words}: {line}; {refusals()[:1]}")
@@ -109,7 +109,7 @@ class Free5GC:
     def report(self, what, test):
         try:
             while True:
-                line = self.reports.get(timeout=8)
+                line = self.reports.get(timeout=60)
                 if test(line):
                     return line
         except queue.Empty:
@@ -143,7 +143,7 @@ def free5gc(w):
     equal("final reports", [(u["urr"], u["total"]) for u in smf("delete").get("usage", [])], [(1, 200), (2, 200)])
     smf("release")
     smf.process.stdin.close()
-    smf.process.wait(5)
+    smf.process.wait(60)
 
 
 def main():

@@ -219,7 +219,7 @@ def paging(w):
     before, at = rows("drop"), time.monotonic()
     w.down("10.45.23.1")
     report_with(w, 83, "downlink data, delayed")
-    check(0.9 <= time.monotonic() - at <= 4, f"notification after {time.monotonic() - at:.2f} s, delay is 1 s")
+    check(time.monotonic() - at >= 0.9, f"notification after {time.monotonic() - at:.2f} s, delay is 1 s")
     w.smf.report_extra = b""
     wait_until(lambda: rows("drop").get("buffer-timeout", 0) > before.get("buffer-timeout", 0),
                "the buffering duration to end", 6)
@@ -254,8 +254,9 @@ def quota_actions(w):
     reported, and no packet passes then; where there is no quota, the report is all."""
     quota_far = group(3, u32(108, 9), u8(44, 2), group(4, u8(42, 1), instance("access"), outer_header(0x7125, n4.GNB)))
     urr = group(6, u32(81, 1), u8(62, 2), ie(37, b"\x00\x01"), ie(73, b"\x01" + struct.pack(">Q", 1000)), u32(108, 9))
+    # All of the first part lies within the validity time, also on a busy machine.
     timed = group(6, u32(81, 2), u8(62, 2), ie(37, b"\x00\x80"), ie(73, b"\x01" + struct.pack(">Q", 100000)),
-                  u32(181, 2))
+                  u32(181, 8))
     answer = open_session(w, 25, pair(0x2501, "10.45.25.1", links=(u32(81, 1), u32(81, 2))) + quota_far + urr + timed,
                           "quota actions")
     if answer is None:
@@ -268,7 +269,7 @@ def quota_actions(w):
     for _ in range(3):
         mark = w.up(0x2501, "10.45.25.1", 72)
         equal("TEID of the FAR for quota action", gnb_teid(w, mark, "uplink above the quota"), 0x7125)
-    report = report_with(w, 80, "validity time over", test=lambda r: any(trigger_of(u) & QUVTI for u in r.ies[80]))
+    report = report_with(w, 80, "validity time over", 16, lambda r: any(trigger_of(u) & QUVTI for u in r.ies[80]))
     check(report is not None, "no report at the quota validity time")
     w.delete(answer.seid, "deletion of quota actions")
     for number, quota in ((39, b""), (40, ie(73, b"\x01" + struct.pack(">Q", 100000)))):
@@ -399,7 +400,7 @@ def dscp(w, ue, teid):
 
 
 def at_gate(wire, mark, way):
-    """The packet ends at the closed gate, and so does not come out. A change of the gate before that would let it by."""
+    """The packet is dropped at the closed gate, and does not come out. The gate may be changed after that alone."""
     wait_until(lambda: rows("drop").get(f"{way}-gate-closed") == 1, f"{way} packet to be dropped at the closed gate")
     check(wire.quiet(lambda d: mark in d, 0.1, f"{way} through the closed gate"), "gate")
 
@@ -429,15 +430,17 @@ def qos(w):
             if made is None:
                 return -1
             seids.append(made.seid)
+        before = rows("drop").get("policer-uplink", 0)
         marks = [w.up(0x3201 + i % sessions, f"10.45.32.{i % sessions + 1}", 972) for i in range(40)]
-        got = [d for d in w.dn.receive(lambda d: d[46:58] in marks or any(m[:12] in d for m in marks), 1,
-                                       "packets within the MBR")]
-        end = time.monotonic() + 1
-        while time.monotonic() < end:
-            got += [w.dn._read(0.1) or b""]
+        ours = lambda d: any(m[:12] in d for m in marks)
+
+        def fate():
+            w.dn.has(lambda d: False, 0)  # reads what has come
+            return sum(map(ours, w.dn.waiting)) + rows("drop").get("policer-uplink", 0) - before
+        wait_until(lambda: fate() == len(marks), "each packet to pass, or to be dropped by the policer")
         for seid in seids:
             w.delete(seid, "deletion of MBR")
-        return sum(any(m[:12] in d for m in marks) for d in got)
+        return len(w.dn.receive(ours, 1, "packets within the MBR"))
     for sessions, links, what in ((1, b"", "MBR and GBR of one session"),
                                   (2, u32(28, 77), "MBR shared by two sessions")):
         n = passed(sessions, links)
@@ -493,10 +496,11 @@ def triggers(w):
                 usage.setdefault(id_, []).append(u)
             w.smf.reports.remove(r)
         return all(seen[n] & bits == bits for n, bits in want.items())
-    end = time.monotonic() + 12
-    while not look() and time.monotonic() < end:
+    for _ in range(120):  # as Node.wait_locked
+        if look():
+            break
         with w.smf.changed:
-            w.smf.changed.wait_for(lambda: w.smf.reports, 0.5)
+            w.smf.changed.wait_for(lambda: w.smf.reports, 0.1)
     for n, bits in want.items():
         check(seen[n] & bits == bits, f"URR {n}: triggers {seen[n]:#x}, expected {bits:#x}")
     if usage.get(2):

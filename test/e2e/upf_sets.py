@@ -148,7 +148,7 @@ def failover(w, smf2):
     equal("modification by another member", answer and (answer.cause, struct.unpack(">Q", answer.data[4:12])[0]),
           (n4.ACCEPTED, 777))
     Node.peer[777] = made[521].seid
-    wait_until(lambda: state(w.smf.name) is None, "the headless time to end", 20)
+    wait_until(lambda: state(w.smf.name) is None, "the headless time to end", 40)
     equal("sessions after the headless time", (show("total")["sessions"], show("n4")["events"].get("sessions-adopted")),
           (2, 1))
     with smf2.changed:

@@ -14,7 +14,7 @@ s/\(address: 10.40.0.[23], node_id: smf[12].isthmus.test\)/\1, set: set1.test/
 /smf2.isthmus.test/a\    - {address: 10.40.0.6}
 /smf2.isthmus.test/a\    - {address: 10.40.0.7}
 s/associations: 4/associations: 8/
-s/heartbeat: .*/heartbeat: {interval: 1, retries: 1, timeout: 1}\n  headless: 8/'
+s/heartbeat: .*/heartbeat: {interval: 1, retries: 1, timeout: 1}\n  headless: 20/'
 capture_n4 src host 10.40.0.1 # our messages; some requests to us are wrong on purpose
 start_gateway
 "$PYTHON" "$TEST_ROOT/test/e2e/upf_sets.py"

@@ -106,11 +106,11 @@ done
 # ---- routed ----------------------------------------------------------------------------------------------------------
 # usage: asks NAMESPACE ADDRESS: who answers there?
 asks() {
-	timeout 5 ip netns exec "$1" "$PYTHON" -c '
+	timeout 60 ip netns exec "$1" "$PYTHON" -c '
 import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.settimeout(1)
-for _ in range(3):
+for _ in range(30):
     s.sendto(b"?", (sys.argv[1], 40010))
     try:
         print(s.recv(100).decode())

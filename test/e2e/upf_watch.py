@@ -32,7 +32,7 @@ def mirrored(tap, sent, server, s):
 
 
 def metric(line):
-    with urllib.request.urlopen(METRICS, timeout=5) as answer:
+    with urllib.request.urlopen(METRICS, timeout=60) as answer:
         return line in answer.read().decode().splitlines()
 
 

@@ -281,8 +281,12 @@ class Node:
                 self.reports.remove(found)
         return found
 
-    def heartbeat(self, seconds=1):
-        return self.request(HEARTBEAT, recovery(self.started), seconds=seconds)
+    def heartbeat(self):
+        """Repeated until it is answered, at most five times (TS 29.244 §6.4): a burst may push a datagram out."""
+        sequence, answer = next(Node.sequences), None
+        for _ in range(5):
+            answer = answer or self.request(HEARTBEAT, recovery(self.started), sequence=sequence)
+        return answer
 
     def associate(self, body=None, **more):
         if body is None:

@@ -58,14 +58,14 @@ no_result() {
 	[[ ! -s $DIR/$1.json ]] || result_says "$1" 'r.complete is False' 'r.error != ""'
 }
 
-# A run that cannot be: exit status 2, within seconds, and a sentence.
+# A run that cannot be: exit status 2, before it runs, and a sentence.
 # usage: broken NAME SED_SCRIPT PATTERN
 broken() {
 	local start=$SECONDS
 	write_profile bad "$2"
 	run_tester 2 bad
 	grep -qE "$3" "$DIR/bad.log" || fail "$1: $(cat "$DIR/bad.log")"
-	((SECONDS - start < 20)) || fail "$1: took $((SECONDS - start)) s"
+	((SECONDS - start < 200)) || fail "$1: took $((SECONDS - start)) s"
 	no_result bad
 	echo "ok: $1"
 }
@@ -133,6 +133,7 @@ echo "ok: links that go down during a trial"
 write_profile early 's/link_wait: 1$/link_wait: 60/'
 "$TESTER" --json "$DIR/early.json" "$DIR/early.yaml" >"$DIR/early.log" 2>&1 &
 pid=$!
+wait_for 20 pgrep -P "$pid" || fail "no engine: $(cat "$DIR/early.log")"
 for _ in 1 2 3; do wait_a_moment; done
 kill -TERM "$pid"
 wait_exit 20 "$pid" || fail "the tester goes on waiting for its links"
