@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks documents (the repository's files on standard input), from the top. A command in a block ```console, or
-without a language, names a command and options of docs/reference/commands.md. A page whose commands can be run has a
-test in test/pages. Each page of docs/ stands in the navigation of mkdocs.yml, which names nothing else."""
+"""Checks documents (the repository's files on standard input), from the top. A command in a block ```console names a
+command and options of docs/reference/commands.md. No command stands in a block without a language, where no test would
+type it. A page whose commands can be run has a test in test/pages. Each page of docs/ stands in the navigation of
+mkdocs.yml, which names nothing else."""
 
 import re
 import shlex
@@ -12,7 +13,7 @@ sys.path.append("test/lib")
 import page  # pylint: disable=wrong-import-position
 
 REFERENCE = "docs/reference/commands.md"
-PLAIN = re.compile(r"(sudo )?(build/|\./)?isthmus ")  # a command of a block without a language
+PLAIN = re.compile(r"(sudo )?(build/|\./)?(isthmus|dev) ")  # a command
 BEFORE = {"sudo", "if", "while", "until", "do", "then", "!", "exec", "timeout"}
 
 
@@ -83,12 +84,13 @@ def check_pages(files, tree):
             yield f"{path}:{fault}"
             continue
         commands = [step for step in steps if isinstance(step, page.Command)]
-        said = [(command.line, command.text) for command in commands]
+        for command in commands:
+            for fault in (fault for words in words_of(command.text) for fault in faults_of(words, tree)):
+                yield f"{path}:{command.line}: {fault} ({REFERENCE})"
         for begin, language, _, lines, _ in page.blocks(read(path)):
-            said += [(n, line) for n, line in enumerate(lines, begin + 1) if language == "" and PLAIN.match(line)]
-        for line, text in said:
-            for fault in (fault for words in words_of(text) for fault in faults_of(words, tree)):
-                yield f"{path}:{line}: {fault} ({REFERENCE})"
+            for number, line in enumerate(lines, begin + 1):
+                if language == "" and PLAIN.match(line):
+                    yield f"{path}:{number}: a command is in a block ```console, which a test types (test/pages/README.md)"
         if any(not command.by_hand for command in commands) and path not in tested:
             yield f"{path}: its commands are run by no test in test/pages"
 

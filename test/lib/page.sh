@@ -28,6 +28,7 @@ for folder in /etc /run /var/log /var/lib/isthmus; do
 done
 mkdir -p /run/netns /etc/netns "$DIR/page"
 mount -t tmpfs tmpfs /run/netns
+ln -s "$TEST_ROOT/deploy" "$DIR/page/deploy" # the reader is in the source tree
 
 cd "$DIR/page"
 PATH=$BIN:$PATH PAGE_INSIDE=1 "$PYTHON" "$TEST_ROOT/test/lib/page.py" "$TEST_ROOT/$1" || exit
