@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Plain words: finds words to avoid, sentences of more than 30 words and table cells of more than 25, in Markdown
-and in comments. Fails when it finds any.
+and in comments; in Markdown also table rows with more or fewer cells than their table. Fails when it finds any.
 
 usage: prose.py FILE...; without a file, the repository's files on standard input."""
 
@@ -57,6 +57,20 @@ def markdown(text):
             lines.append(re.sub(r"^ *([*-]|\d+\.) +", "", line).strip())
 
 
+def ragged(text):
+    """(line number, what) of table rows that have not as many cells as the first one."""
+    code, cells = False, 0
+    for number, line in enumerate(text.splitlines(), 1):
+        code ^= line.lstrip().startswith("```")
+        if code or not line.startswith("|"):
+            cells = 0
+            continue
+        here = len(re.split(r"(?<!\\)\|", line.rstrip())) - 2
+        if cells and here != cells:
+            yield number, f"{here} cells in a table of {cells}: {line[:60]}"
+        cells = cells or here
+
+
 def comments(path, text):
     """(line number, text, False) of comments: of lines that follow each other as one."""
     mark = r"//" if path.endswith((".c", ".h", ".go")) else r"#(?!!)"
@@ -87,6 +101,8 @@ def look(path):
     """(line number, kind, what) of a file."""
     with open(path, encoding="utf-8", errors="replace") as f:
         text = f.read()
+    if path.endswith(".md"):
+        yield from ((number, "rows", what) for number, what in ragged(text))
     for number, part, cell in markdown(text) if path.endswith(".md") else comments(path, text):
         for kind, what in faults(part, cell):
             yield number, kind, what
