@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Plain words: finds words to avoid, sentences of more than 30 words and table cells of more than 25, in Markdown
-and in comments; in Markdown also table rows with more or fewer cells than their table. Fails when it finds any.
+and in comments. In Markdown it also finds table rows with more or fewer cells than their table. Fails when it finds
+any.
 
 usage: prose.py FILE...; without a file, the repository's files on standard input."""
 
