@@ -53,6 +53,7 @@ type Agent struct {
 	watcher  watcher
 	api      *serve.API
 	scraper  *serve.Scraper
+	probes   *serve.Probes
 	page     *page.Page // may be nil; set with the listeners
 	// listeners are Serve's; set before it serves
 	listeners []*httpd.Listener
@@ -105,6 +106,7 @@ func newAgent(opt Options, start *plan.Plan, files plan.Files) (*Agent, error) {
 		DPBinary: opt.DPBinary, Log: opt.Log})
 	a.scraper = &serve.Scraper{State: state, Sessions: a.sessions, Tables: a.api.Tables, Log: opt.Log,
 		Listeners: func() []*httpd.Listener { return a.listeners }}
+	a.probes = &serve.Probes{State: state}
 	return a, nil
 }
 

@@ -3,11 +3,14 @@
 package agent
 
 import (
+	"fmt"
 	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
 
+	"isthmus/api"
+	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/metrics"
 	"isthmus/controlplane/testkit"
@@ -32,4 +35,24 @@ func TestMetricsFile(t *testing.T) {
 		}
 	}
 	testkit.Golden(t, "testdata/metrics.txt", got.String())
+}
+
+// A gateway is ready while a data plane holds its configuration; without one its control plane is alive all the same.
+func TestProbes(t *testing.T) {
+	s := dptest.Start(t)
+	s.SetTable(api.TablePort, api.Body(&api.PortRow{Up: 1}))
+	s.SetTable(api.TableWorker, api.Body(&api.WorkerRow{Walks: 1}))
+	a := launch(t, s, &plan.Plan{})
+	testkit.Until(t, "ready", ready(a))
+	get := func(path string) string {
+		w := httptest.NewRecorder()
+		a.scraped().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		return fmt.Sprint(w.Code, " ", w.Body)
+	}
+	testkit.Equal(t, get("/readyz"), "200 [+]control ok\n[+]data plane ok\n[+]configuration ok\n[+]workers ok\n"+
+		"[+]ports ok\ncheck passed\n", "ready")
+	s.Kill()
+	testkit.Until(t, "not ready", func() bool { return strings.Contains(get("/readyz"), "[-]data plane failed: ") })
+	testkit.Equal(t, get("/livez"), "200 [+]control ok\ncheck passed\n", "live")
+	testkit.ErrorIf(t, !strings.Contains(get("/metrics"), "isthmus_dataplane_up 0"), "no metrics beside probes")
 }

@@ -108,11 +108,19 @@ func (a *Agent) listenAll() (servers []*http.Server, err error) {
 		if err != nil {
 			return nil, err
 		}
-		figures := metrics.Handler(a.scraper.Snapshot, a.opt.Version, a.measures)
-		open(metricsBounds, m, metricsBounds.New(figures))
+		open(metricsBounds, m, metricsBounds.New(a.scraped()))
 		a.opt.Log.Info("metrics", "address", "http://"+m.Addr().String()+"/metrics")
 	}
 	return servers, nil
+}
+
+// scraped is what the metrics address serves: figures and probes.
+func (a *Agent) scraped() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", metrics.Handler(a.scraper.Snapshot, a.opt.Version, a.measures))
+	mux.HandleFunc("GET /livez", a.probes.Live)
+	mux.HandleFunc("GET /readyz", a.probes.Ready)
+	return mux
 }
 
 // leave stops a data plane of ours, or reports that it continues. After Run.

@@ -5,6 +5,7 @@ package reconcile
 import (
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/agent/spawn"
@@ -25,7 +26,17 @@ type Published struct {
 	events *events.Log
 	guard  *auth.Guard    // of the API by TCP
 	starts *spawn.Spawner // nil: something else starts the data plane
+	turned atomic.Int64   // when the owner's loop turned, in ns since begun
 }
+
+// begun is what turns are measured from: the wall clock may be set.
+var begun = time.Now()
+
+// turn notes that the owner's loop does not hang.
+func (p *Published) turn() { p.turned.Store(int64(time.Since(begun))) }
+
+// Turned is how long ago the owner's loop turned.
+func (p *Published) Turned() time.Duration { return time.Since(begun) - time.Duration(p.turned.Load()) }
 
 // Client is the connection to the data plane; nil while it is away.
 func (p *Published) Client() *dp.Client { return p.client.Load() }

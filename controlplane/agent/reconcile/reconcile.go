@@ -93,6 +93,7 @@ func New(opt Options, start *plan.Plan) *Reconciler {
 		DataPlane: v1.StateAway, DPSocket: opt.DPSocket}
 	r.describe(start)
 	r.publish()
+	r.turn()
 	return r
 }
 
@@ -101,6 +102,9 @@ func (r *Reconciler) publish() {
 	s := r.state
 	r.status.Store(&s)
 }
+
+// heartPeriod is the longest time between two turns of the loop that nothing holds.
+const heartPeriod = 10 * time.Second
 
 // absence is how long after our start an unresponsive data plane counts as forwarding.
 const absence = 5 * time.Second
@@ -123,8 +127,12 @@ func (r *Reconciler) Run(ctx context.Context, hangup <-chan os.Signal) {
 		resync = time.Tick(period)
 	}
 	var lost <-chan struct{}
+	heart := time.NewTicker(heartPeriod)
+	defer heart.Stop()
 	for {
+		r.turn()
 		select {
+		case <-heart.C:
 		case <-ctx.Done():
 			r.opt.Sessions.Detach()
 			if c := r.client.Swap(nil); c != nil {
