@@ -161,8 +161,13 @@ func listen(path string) (net.Listener, error) {
 		return nil, err
 	}
 	if conn, err := net.DialTimeout("unix", path, time.Second); err == nil {
-		conn.Close()
-		return nil, fmt.Errorf("%s: another control plane is running there", path)
+		defer conn.Close()
+		who := "another process"
+		if cred, err := auth.Credentials(conn); err == nil && cred.Pid > 0 {
+			who = fmt.Sprint("process ", cred.Pid)
+		}
+		return nil, fmt.Errorf("%s: another control plane is running there, %s: "+
+			"stop it, or give this one a socket of its own (control.socket or --socket)", path, who)
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
 		os.Remove(path)

@@ -105,7 +105,7 @@ func With(ctx context.Context, id Identity) context.Context {
 // its credentials at that moment.
 func Peer(ctx context.Context, c net.Conn) context.Context {
 	who := &events.Who{Via: "unix"}
-	if cred, err := credentials(c); err == nil {
+	if cred, err := Credentials(c); err == nil {
 		who.UID, who.PID = cred.Uid, cred.Pid
 		comm, _ := os.ReadFile("/proc/" + strconv.Itoa(int(cred.Pid)) +
 			"/comm") // it may be gone, or of another namespace
@@ -124,7 +124,8 @@ func Local(h http.Handler) http.Handler {
 	})
 }
 
-func credentials(c net.Conn) (cred *unix.Ucred, err error) {
+// Credentials are those of the process at the other end of a Unix socket.
+func Credentials(c net.Conn) (cred *unix.Ucred, err error) {
 	for {
 		w, ok := c.(interface{ NetConn() net.Conn })
 		if !ok {

@@ -9,9 +9,12 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A store is valid while the machine that wrote it runs. After a boot the data plane's sessions are gone, and a power
@@ -75,10 +78,33 @@ func MoveAside(path string, why error, log *slog.Logger) (Moved, error) {
 }
 
 func flock(f *os.File) error {
-	if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
-		return errInUse
+	if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+		return nil
 	}
-	return nil
+	who := ""
+	if pid := holder(f); pid > 0 {
+		who = fmt.Sprintf(", process %d", pid)
+	}
+	return fmt.Errorf("%w%s: stop that process, or give this one a folder of its own (control.state or --state)",
+		errInUse, who)
+}
+
+// holder is the process that has the lock on a file, as /proc/locks names it; 0: it cannot be seen from here.
+func holder(f *os.File) int {
+	info, err := f.Stat()
+	if err != nil {
+		return 0
+	}
+	of := info.Sys().(*syscall.Stat_t)
+	file := fmt.Sprintf("%02x:%02x:%d", unix.Major(of.Dev), unix.Minor(of.Dev), of.Ino)
+	locks, _ := os.ReadFile("/proc/locks")
+	for line := range strings.Lines(string(locks)) { // 1: FLOCK  ADVISORY  WRITE 4242 08:01:131 0 EOF
+		if words := strings.Fields(line); len(words) > 5 && words[1] == "FLOCK" && words[5] == file {
+			pid, _ := strconv.Atoi(words[4])
+			return pid
+		}
+	}
+	return 0
 }
 
 // lock opens a store for us alone. A control plane that is about to end has it a moment longer, or puts a compacted

@@ -348,6 +348,9 @@ func TestStoreInUse(t *testing.T) {
 	for range 2 {
 		if other, err := Open(path, boot, slog.New(slog.DiscardHandler)); !errors.Is(err, errInUse) {
 			t.Errorf("%v %v", other, err)
+		} else {
+			testkit.Refused(t, err, fmt.Sprintf("another process uses it, process %d: stop that process", os.Getpid()))
+			testkit.Refused(t, err, "control.state or --state")
 		}
 		s.lack = true
 		_, err := s.Compact(0, of(nil))
