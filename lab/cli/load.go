@@ -49,7 +49,7 @@ func loadCommand(e *env) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&peer, "peer", "", "the user plane: ADDRESS or ADDRESS:PORT (port 8805)")
-	f.StringVar(&local, "local", "", "our own ADDRESS or ADDRESS:PORT (port: 8805 if it is free, else any)")
+	f.StringVar(&local, "local", "", "our own ADDRESS or ADDRESS:PORT (port: 8805; taken: any, with a warning)")
 	f.StringVar(&node, "node-id", "", "our Node ID, a name or an address (default: our address)")
 	f.Float64Var(&opt.Rate, "rate", 1000, "establishments per second")
 	f.IntVar(&opt.Sessions, "sessions", 10000, "sessions held at a time; for one more the oldest is deleted")
@@ -92,13 +92,11 @@ func loadCommand(e *env) *cobra.Command {
 		defer stop()
 		bar := command.NewProgress(e.Err, "association")
 		opt.Progress = bar.Set
+		opt.Warn = func(text string) { fmt.Fprintln(bar.Around(e.Err), "warning:", text) }
 		r, err := load.Run(ctx, opt)
 		bar.Done()
 		if r != nil {
-			if e := printLoad(e.Out, r, asJSON); e != nil {
-				return e
-			}
-			err = errors.Join(err, r.Verdict())
+			err = errors.Join(err, printLoad(e.Out, r, asJSON), r.Verdict())
 		}
 		if errors.Is(err, context.Canceled) {
 			return errors.New("interrupted")

@@ -40,6 +40,7 @@ type Options struct {
 	AccessPeer   netip.Addr // IPv4; where the downlink FAR sends to
 
 	Progress func(what string, share float64) // called often; may be nil
+	Warn     func(text string)                // called before the association; may be nil
 }
 
 type kind uint8
@@ -182,11 +183,15 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 	if err := opt.check(); err != nil {
 		return nil, err
 	}
-	conn, err := dial(opt.Local, opt.Peer)
+	conn, taken, err := dial(opt.Local, opt.Peer)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
+	if taken != nil && opt.Warn != nil {
+		opt.Warn(fmt.Sprintf("%v: we send from %s, and see no heartbeat or report of the user plane, which go to "+
+			"port %d. Free that port, or give another --local", taken, conn.LocalAddr(), pfcp.Port))
+	}
 	conn.SetReadBuffer(8 << 20) // bursts of answers; the kernel gives what it allows
 	conn.SetWriteBuffer(8 << 20)
 	local := conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
@@ -226,20 +231,21 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 }
 
 // dial takes the port of PFCP where it is free: the user plane sends its requests there (TS 29.244 §6.3), heartbeats
-// among them. On any other port answers come alone, and the association fails meanwhile.
-func dial(local, peer netip.AddrPort) (*net.UDPConn, error) {
+// among them. On any other port answers come alone, and the association fails meanwhile: taken says why.
+func dial(local, peer netip.AddrPort) (conn *net.UDPConn, taken, err error) {
 	to := net.UDPAddrFromAddrPort(peer)
-	conn, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(local), to)
+	conn, err = net.DialUDP("udp", net.UDPAddrFromAddrPort(local), to)
 	if err != nil || local.Port() != 0 {
-		return conn, err
+		return conn, nil, err
 	}
 	// The kernel chose the address; the first socket has no use then.
 	from := netip.AddrPortFrom(conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr(), pfcp.Port)
-	if known, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(from), to); err == nil {
-		conn.Close()
-		return known, nil
+	known, taken := net.DialUDP("udp", net.UDPAddrFromAddrPort(from), to)
+	if taken != nil {
+		return conn, taken, nil
 	}
-	return conn, nil
+	conn.Close()
+	return known, nil, nil
 }
 
 func newRun(opt Options, conn *net.UDPConn, tmpl *templates) *run {

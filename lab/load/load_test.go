@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
@@ -311,6 +312,29 @@ func TestRunHeartbeats(t *testing.T) {
 	stop()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// Where another process has the port of PFCP, the run says so, and what does not reach it.
+func TestRunSaysThatThePortIsTaken(t *testing.T) {
+	up := smftest.Start(t)
+	opt := options(up)
+	opt.Local = netip.MustParseAddrPort("127.77.88.98:0") // in use by no other test
+	said := ""
+	opt.Warn = func(text string) { said += text }
+	for _, free := range []bool{true, false} {
+		if !free {
+			at := net.UDPAddrFromAddrPort(netip.AddrPortFrom(opt.Local.Addr(), pfcp.Port))
+			other, err := net.ListenUDP("udp", at)
+			testkit.Must(t, err)
+			defer other.Close()
+		}
+		r, err := Run(t.Context(), opt)
+		testkit.Must(t, errors.Join(err, r.Verdict()))
+		testkit.Equal(t, free, said == "", "free")
+	}
+	for _, word := range []string{"127.77.88.98:8805", "address already in use", "no heartbeat", "--local"} {
+		testkit.ErrorIf(t, !strings.Contains(said, word), "no %q in: %s", word, said)
 	}
 }
 
