@@ -40,7 +40,7 @@ func labCommand(e *env) *cobra.Command {
 		labStart(e, "4g", "UE – eNodeB – SGW-U – PGW-U – PDN", &dir),
 		labStart(e, "5g", "UE – gNB – UPF [– UPF] – DN", &dir),
 		labISP(e, &dir), labHome(e, &dir),
-		labShow(e, &dir), labExec(e), labClean(e, &dir),
+		labShow(e, &dir), labExec(&dir), labClean(e, &dir),
 		labMove(e, "handover", "move a UE to the other radio node, with end markers (a lab with --handover)", &dir),
 		labMove(e, "idle", "let a UE become idle; the next packet to it pages it", &dir),
 		labMove(e, "wake", "bring an idle UE back, as a service request does", &dir),
@@ -166,7 +166,7 @@ func labShow(e *env, dir *string) *cobra.Command {
 	return cmd
 }
 
-func labExec(*env) *cobra.Command {
+func labExec(dir *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "exec NODE COMMAND...",
 		Short:   "run a program in a namespace of the lab: ue, home, pdn, dn, cp, a function's or router's name",
@@ -180,8 +180,11 @@ func labExec(*env) *cobra.Command {
 			return nil
 		},
 		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {
+			if err := network.Running(*dir); err != nil {
+				return err
+			}
 			if _, err := os.Stat("/run/netns/" + network.Prefix + args[0]); err != nil {
-				return fmt.Errorf("the lab has no %q, or none is running", args[0])
+				return fmt.Errorf("the lab has no %q: isthmus lab show has its namespaces", args[0])
 			}
 			status, err := network.Exec(cmd.Context(), args[0], args[1:], os.Stdin, os.Stdout, os.Stderr)
 			if err == nil && status != 0 {

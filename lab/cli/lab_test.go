@@ -3,15 +3,21 @@
 package cli
 
 import (
+	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"isthmus/controlplane/command"
+	"isthmus/controlplane/testkit"
 )
 
 // lab's and control-load's errors for invalid command lines.
 func TestLabAndLoadErrors(t *testing.T) {
-	dir := t.TempDir()
+	dir, running := t.TempDir(), t.TempDir()
+	l, err := net.Listen("unix", filepath.Join(running, "lab.sock")) // a lab's, as far as exec asks it
+	testkit.Must(t, err)
+	defer l.Close()
 	for _, test := range []struct {
 		args   string
 		code   int
@@ -23,7 +29,8 @@ func TestLabAndLoadErrors(t *testing.T) {
 		{"lab 4g --ues 0 --dir " + dir, command.ExitFailed, "0 UEs are not between"},
 		{"lab show --dir " + dir, command.ExitFailed, "no lab is running in " + dir},
 		{"lab idle x --dir " + dir, command.ExitFailed, "no number of a UE"},
-		{"lab exec nowhere true", command.ExitFailed, `no "nowhere"`},
+		{"lab exec --dir " + dir + " ue true", command.ExitFailed, "no lab is running in " + dir},
+		{"lab exec --dir " + running + " nowhere true", command.ExitFailed, `the lab has no "nowhere"`},
 		{"lab exec ue", command.ExitUsage, "isthmus lab exec ue ping"},
 		{"lab home --pppoe --dhcp --dir " + dir, command.ExitFailed, "by one of them"},
 		{"lab home --subscribers 65 --dir " + dir, command.ExitFailed, "65 homes are not between 1 and 64"},

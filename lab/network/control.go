@@ -176,10 +176,25 @@ func (l *Lab) serveControl(context.Context) error {
 // Ask sends a request to the lab that runs in dir.
 func Ask(ctx context.Context, dir, method, path string) ([]byte, error) {
 	b, err := get(ctx, filepath.Join(dir, controlSocket), method, path)
-	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, fmt.Errorf("no lab is running in %s; start one: isthmus lab 4g, 5g, home or isp", dir)
+	return b, absent(dir, err)
+}
+
+// Running is nil when a lab runs in dir.
+func Running(dir string) error {
+	conn, err := net.Dial("unix", filepath.Join(dir, controlSocket))
+	if err == nil {
+		conn.Close()
 	}
-	return b, err
+	return absent(dir, err)
+}
+
+// absent says in words that no lab answers in dir.
+func absent(dir string, err error) error {
+	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("no lab is running in %s; start one: isthmus lab 4g, 5g, home or isp. "+
+			"--dir is that of its start", dir)
+	}
+	return err
 }
 
 // printHome: there is no UE and no PFCP.

@@ -7,7 +7,7 @@ LAB=$DIR/lab
 
 # The lab's own words go to a file that finish() shows.
 lab() { "$BIN/isthmus" lab "$@" --dir "$LAB"; }
-in_lab() { "$BIN/isthmus" lab exec "$@"; }
+in_lab() { "$BIN/isthmus" lab exec --dir "$LAB" "$@"; }
 
 # /etc/netns belongs to the machine; the test has its own.
 lab_fixture() {
