@@ -23,13 +23,14 @@ const attemptsOfPart = 64
 
 // past is one attempt, or several alike.
 type past struct {
-	line  access.Line
-	user  string
-	kind  access.Kind
-	first time.Time
-	last  time.Time
-	count int
-	why   string // empty: accepted, with the whole answer
+	line    access.Line
+	user    string
+	circuit string // of the last of them; at most 255 bytes, as DHCP and PPPoE have it
+	kind    access.Kind
+	first   time.Time
+	last    time.Time
+	count   int
+	why     string // empty: accepted, with the whole answer
 }
 
 func (h *history) part(l *access.Line) int {
@@ -56,12 +57,12 @@ func (h *history) note(r *access.Request, user, why string) {
 	for i := range ring {
 		p := &ring[i]
 		if p.line == r.Line && p.user == user && p.kind == r.Kind && p.why == why && why != "" {
-			p.last = now
+			p.last, p.circuit = now, string(r.Agent.CircuitID)
 			p.count++
 			return
 		}
 	}
-	p := past{r.Line, user, r.Kind, now, now, 1, why}
+	p := past{r.Line, user, string(r.Agent.CircuitID), r.Kind, now, now, 1, why}
 	if len(ring) < attemptsOfPart {
 		h.parts[n] = append(ring, p)
 		return

@@ -214,6 +214,7 @@ func (l *Loop) receive(ctx context.Context, batches chan<- []access.Frame, taken
 
 const (
 	etherPPPoEDiscovery = 0x8863
+	etherIPv6           = 0x86dd
 	etherPPPoESession   = 0x8864
 )
 
@@ -232,14 +233,31 @@ func (l *Loop) Frame(f *access.Frame) {
 		l.stats.frames[framePPPoE]++
 		l.pppoe.Frame(f)
 	case !ppp && port.IPoE && l.ipoe != nil:
+		l.unserved(f, ppp, "no entry of access.ports has this port and these tags")
 		l.stats.frames[frameIPoE]++
 		l.ipoe.Frame(f)
 	default:
 		l.stats.frames[frameNotServed]++
 	}
 }
+	case ppp:
+		l.stats.frames[frameNotServed]++
+		l.unserved(f, ppp, "pppoe is not served by the line's entry of access.ports")
 
 // ---- access.Host ----------------------------------------------------------------------------------------------------
+		l.unserved(f, ppp, "ipoe is not served by the line's entry of access.ports")
+	}
+}
+
+// unserved keeps a frame without a receiver in the history alone: with an event for each, every VLAN of a neighbour
+// would be heard.
+func (l *Loop) unserved(f *access.Frame, ppp bool, why string) {
+	kind := access.IPoE4
+	switch {
+	case ppp:
+		kind = access.PPPoE
+	case f.EtherType == etherIPv6:
+		kind = access.IPoE6
 
 // Now is access.Host's.
 func (l *Loop) Now() time.Time { return l.opt.Now() }

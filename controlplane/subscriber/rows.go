@@ -98,7 +98,7 @@ func (l *Loop) Rows(what string) []Row {
 	return rows
 }
 
-// Attempts are the last attempts of what: a user, a MAC address, a line; empty: all.
+// Attempts are the last attempts of what: a user, a MAC address, a line, a circuit id; empty: all.
 func (l *Loop) Attempts(what string, most int) []Attempt {
 	lines := map[access.Line]bool{}
 	if what != "" {
@@ -108,7 +108,7 @@ func (l *Loop) Attempts(what string, most int) []Attempt {
 	}
 	list := l.history.attempts(most, func(p *past) bool {
 		return what == "" || strings.EqualFold(p.user, what) || strings.EqualFold(macText(p.line.MAC), what) ||
-			strings.EqualFold(LineText(&p.line), what) || lines[p.line]
+			strings.EqualFold(LineText(&p.line), what) || strings.EqualFold(p.circuit, what) || lines[p.line]
 	})
 	out := make([]Attempt, len(list))
 	for i := range list {

@@ -104,6 +104,29 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// A home that no entry of access.ports serves is known by its line, with the reason; so is one by its circuit.
+func TestHistoryOfUnserved(t *testing.T) {
+	b := start(t, nil)
+	frame := func(sTag, ether uint16) {
+		b.Frame(&access.Frame{EtherType: ether, Line: access.Line{Port: "access", STag: sTag, CTag: 1,
+			MAC: [6]byte{2, 0, 0, 0, 0, 9}}})
+	}
+	for range 3 {
+		frame(4001, etherPPPoEDiscovery)
+	}
+	frame(4001, etherIPv6)
+	list := b.Attempts("access:4001.1", 9)
+	testkit.ErrorIf(t, len(list) != 2 || list[0].Count+list[1].Count != 4, "%+v", list)
+	for _, a := range list {
+		testkit.ErrorIf(t, a.Why != "no entry of access.ports has this port and these tags" || a.Last.IsZero() ||
+			a.Kind != "pppoe" && a.Kind != "dhcpv6", "%+v", a)
+	}
+	b.judge.verdict = access.Verdict{Why: "wrong password"}
+	b.signIn(request("bob", 0xab))
+	list = b.Attempts("DSLAM 1/bob", 9)
+	testkit.ErrorIf(t, len(list) != 1 || list[0].Why != "wrong password", "by circuit: %+v", list)
+}
+
 // Row B17: sign-ins are paced; a sign-in that waits too long gets no answer.
 func TestAdmission(t *testing.T) {
 	b := start(t, func(s *Settings) { s.Limits.Pending, s.Limits.Rate, s.profiles["home"].Max = 10, 1000, 0 })
