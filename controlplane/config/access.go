@@ -256,6 +256,10 @@ func (a *Access) check(k *checker) {
 		p.check(k)
 		refer(k, p.At, "uplink_list", "access list", p.UplinkList, lists)
 		refer(k, p.At, "downlink_list", "access list", p.DownlinkList, lists)
+		if a.Enabled() && !p.addressed(k) {
+			k.fail(p.At, "", "profile %q names no pool, and nothing else gives addresses: add pool_ipv4, pool_ipv6 "+
+				"or pool_delegated", p.Name)
+		}
 		if echo := &a.PPPoE.KeepAlive; echo.Interval == 0 && p.SessionTimeout == 0 && p.IdleTimeout == 0 &&
 			slices.ContainsFunc(a.Ports, func(port AccessPort) bool { return port.PPPoE }) {
 			k.fail(echo.At, "interval", "0, and profile %q has neither session_timeout nor idle_timeout: "+
@@ -283,6 +287,19 @@ func (p *AccessProfile) pool(k *checker, key string, name Name, shortest, longes
 	case pool.Prefix.Addr().Is4() != (longest == 32), pool.Length < shortest, pool.Length > longest:
 		k.fail(p.At, key, "%q gives out /%d of %s", name, pool.Length, pool.Prefix)
 	}
+}
+
+// addressed: its subscribers can get an address. RADIUS, DHCP servers behind us and a file of users may give one.
+func (p *AccessProfile) addressed(k *checker) bool {
+	upstream := len(k.Access.DHCP.Servers)+len(k.Access.DHCP.Servers6) > 0
+	relayed := func(port AccessPort) bool { return upstream && port.IPoE && port.DHCP != "server" }
+	given := func(u User) bool {
+		return (u.Profile == "" || u.Profile == p.Name) &&
+			(u.IPv4.IsValid() || u.IPv6.IsValid() || u.Delegated.IsValid())
+	}
+	return p.PoolIPv4 != "" || p.PoolIPv6 != "" || p.PoolPD != "" || slices.Contains(k.AAA.Methods, "radius") ||
+		slices.Contains(k.AAA.Methods, "local") && (k.AAA.UsersFile != "" || slices.ContainsFunc(k.AAA.Users, given)) ||
+		slices.ContainsFunc(k.Access.Ports, relayed)
 }
 
 func (p *AccessProfile) check(k *checker) {

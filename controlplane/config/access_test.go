@@ -16,9 +16,10 @@ func TestAccessPortWithScheduler(t *testing.T) {
 ports: [{name: access, driver: synth, role: access}, {name: core, driver: synth, role: core}]
 interfaces: [{name: core, port: core, addresses: [10.6.0.1/24]}]
 instances: [{name: internet, interfaces: [core], lookup: destination}]
+pools: [{name: six, instance: internet, prefix: "2001:db8:64::/48"}]
 access:
   ports: [{port: access, pppoe: true}]
-  profiles: [{name: home, instance: internet, scheduler: p}]
+  profiles: [{name: home, instance: internet, pool_ipv6: six, scheduler: p}]
 schedulers:
   - {port: access, rate: 1Gbit, subports: {count: 1, pipes: 16}, profiles: [{name: p, rate: 10Mbit}]}
 `
@@ -40,8 +41,9 @@ func TestAccessPorts(t *testing.T) {
 ports: [{name: access, driver: synth, role: access}, {name: core, driver: synth, role: core}]
 interfaces: [{name: core, port: core, addresses: [10.6.0.1/24]}]
 instances: [{name: internet, interfaces: [core], lookup: destination}]
+pools: [{name: six, instance: internet, prefix: "2001:db8:64::/48"}]
 access:
-  profiles: [{name: home, instance: internet}]
+  profiles: [{name: home, instance: internet, pool_ipv6: six}]
 `
 	const four = `address: 10.6.0.1, servers: [10.6.0.9], `
 	const six = `address6: "2001:db8::1", servers6: ["2001:db8::9"]`
@@ -68,6 +70,39 @@ access:
 	}
 }
 
+// A profile whose subscribers cannot get an address is refused with its name; there are five ways to get one.
+func TestProfileWithoutAddresses(t *testing.T) {
+	const text = `
+ports: [{name: access, driver: synth, role: access}, {name: core, driver: synth, role: core}]
+interfaces: [{name: core, port: core, addresses: [10.6.0.1/24]}]
+instances: [{name: internet, interfaces: [core], lookup: destination}]
+pools: [{name: six, instance: internet, prefix: "2001:db8:64::/48"}]
+AAA
+access:
+  ports: [{port: access, SERVED: true}]
+  profiles: [{name: home, instance: internet}, {name: best, instance: internet, pool_ipv6: six}]
+  dhcp: {DHCP}
+`
+	for _, c := range []struct {
+		aaa, served, dhcp string
+		good              bool
+	}{
+		{"", "pppoe", "", false},
+		{"aaa: {methods: [local], users: [{name: a, password: p}]}", "pppoe", "", false},
+		{"aaa: {methods: [local], users: [{name: a, password: p, ipv4: 10.9.0.1, profile: best}]}", "pppoe", "", false},
+		{"aaa: {methods: [local], users: [{name: a, password: p, ipv4: 10.9.0.1}]}", "pppoe", "", true},
+		{"aaa: {methods: [radius]}\nradius: {servers: [{address: 192.0.2.1, secret: s}]}", "pppoe", "", true},
+		{"", "ipoe", "address: 10.6.0.1, servers: [10.6.0.9]", false},
+		{"", "dhcp: relay, ipoe", "address: 10.6.0.1, servers: [10.6.0.9]", true},
+	} {
+		file := strings.NewReplacer("AAA", c.aaa, "SERVED", c.served, "DHCP", c.dhcp).Replace(text)
+		_, err := Parse("x.yaml", []byte(file))
+		wrong := (err == nil) != c.good || err != nil && (strings.Contains(err.Error(), `"best"`) ||
+			!strings.Contains(err.Error(), `profile "home" names no pool, and nothing else gives addresses`))
+		testkit.ErrorIf(t, wrong, "%+v: %v", c, err)
+	}
+}
+
 // How many may be on line is a matter of the file, and no more than the data plane has room for.
 func TestAccessLimits(t *testing.T) {
 	for _, one := range []struct{ engine, access, want string }{
@@ -89,10 +124,11 @@ func TestFramedRoutes(t *testing.T) {
 ports: [{name: access, driver: synth, role: access}, {name: core, driver: synth, role: core}]
 interfaces: [{name: core, port: core, addresses: [10.6.0.1/24]}]
 instances: [{name: internet, interfaces: [core], lookup: destination}]
+pools: [{name: six, instance: internet, prefix: "2001:db8:64::/48"}]
 aaa: {methods: [local], users: [{name: anna, password: pw, framed_routes: [ROUTES]}]}
 access:
   ports: [{port: access, pppoe: true}]
-  profiles: [{name: home, instance: internet, framed_routes: [ROUTES]}]
+  profiles: [{name: home, instance: internet, pool_ipv6: six, framed_routes: [ROUTES]}]
 `
 	with := func(routes string) error {
 		_, err := Parse("x.yaml", []byte(strings.ReplaceAll(text, "ROUTES", routes)))
@@ -114,9 +150,10 @@ func TestRedirectURL(t *testing.T) {
 ports: [{name: access, driver: synth, role: access}, {name: core, driver: synth, role: core}]
 interfaces: [{name: core, port: core, addresses: [10.6.0.1/24]}]
 instances: [{name: internet, interfaces: [core], lookup: destination}]
+pools: [{name: six, instance: internet, prefix: "2001:db8:64::/48"}]
 access:
   ports: [{port: access, pppoe: true}]
-  profiles: [{name: home, instance: internet, captive: true, redirect: "URL"}]
+  profiles: [{name: home, instance: internet, pool_ipv6: six, captive: true, redirect: "URL"}]
 `
 	with := func(url string) error {
 		_, err := Parse("x.yaml", []byte(strings.Replace(text, "URL", url, 1)))
@@ -172,9 +209,10 @@ func TestPPPoEEnds(t *testing.T) {
 ports: [{name: access, driver: synth, role: access}, {name: core, driver: synth, role: core}]
 interfaces: [{name: core, port: core, addresses: [10.6.0.1/24]}]
 instances: [{name: internet, interfaces: [core], lookup: destination}]
+pools: [{name: six, instance: internet, prefix: "2001:db8:64::/48"}]
 access:
   ports: [{port: access, SERVED: true}]
-  profiles: [{name: home, instance: internetTIMES}]
+  profiles: [{name: home, instance: internet, pool_ipv6: sixTIMES}]
   pppoe: {keep_alive: {interval: SECONDS}}
 `
 	for _, c := range []struct {

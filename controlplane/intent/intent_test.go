@@ -193,11 +193,12 @@ ports:
   - {name: core, driver: synth, role: core}
 interfaces: [{name: core, port: core, addresses: [10.6.0.1/24]}]
 instances: [{name: internet, interfaces: [core], lookup: destination}]
+pools: [{name: six, instance: internet, prefix: "2001:db8:64::/48"}]
 access:
   ports:
     - {port: a, s_tags: 100-199, c_tags: 7, pppoe: true, vlans: "1:1"}
     - {port: a, ipoe: true, trusted: true}
-  profiles: [{name: home, instance: internet}]
+  profiles: [{name: home, instance: internet, pool_ipv6: six}]
 `)
 	body := find(t, s, api.KindLines, "a")
 	lines, rest := decoded[api.Lines](t, body)

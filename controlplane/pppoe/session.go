@@ -4,6 +4,7 @@ package pppoe
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -202,9 +203,19 @@ func (x *session) signedIn(s access.Session, v *access.Verdict) {
 			})
 			return
 		}
-		r.Accept, r.Silent, r.Why = false, true, "no address"
+		r.Accept, r.Silent, r.Why = false, true, without(&v.Plan)
 	}
 	x.link.Authenticated(&r)
+}
+
+// without says why a plan has no address: it names no pool of a family that PPP opens by itself.
+func without(p *access.Plan) string {
+	if p.PoolPD != "" {
+		return fmt.Sprintf("no address: profile %q has pool_delegated %q alone; name pool_ipv4 or pool_ipv6",
+			p.Profile, p.PoolPD)
+	}
+	return fmt.Sprintf("no address: profile %q names no pool (pool_ipv4, pool_ipv6), and authentication gave none",
+		p.Profile)
 }
 
 // network is what the subscriber got, in PPP's words.
