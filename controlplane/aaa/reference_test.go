@@ -131,6 +131,7 @@ func changeRows() [][]string {
 			"it 402, unless `event_timestamp: optional`."},
 		{"State, Proxy-State", "Sent back in the answer."},
 		{"those of an Access-Accept", "The change of a CoA-Request. Lists replace the former lists."},
-		{"several sessions match", "A change, or addresses alone: 508. Other Disconnect-Requests end all."},
+		{"several sessions match", "A change, or addresses alone: 508 (RFC 5176 §3.5), and their " +
+			"Acct-Session-Ids in the event. Other Disconnect-Requests end all."},
 	}
 }

@@ -159,7 +159,7 @@ func (l *Loop) Disconnect(sel *aaa.Selector, done aaa.Answer) {
 			done(aaa.NoSession, "")
 			return
 		case len(list) > 1 && sel.OnlyAddresses(): // of several network instances
-			done(aaa.Several, fmt.Sprint(len(list), " sessions"))
+			done(aaa.Several, several(list))
 			return
 		}
 		for _, s := range list {
@@ -167,6 +167,20 @@ func (l *Loop) Disconnect(sel *aaa.Selector, done aaa.Answer) {
 		}
 		done(aaa.OK, "")
 	})
+}
+
+// severalShown of the sessions that a request means are named in an answer.
+const severalShown = 4
+
+// several says which sessions a request for one means, and how to mean one.
+func several(list []*Subscriber) string {
+	var ids []string
+	for _, s := range list[:min(len(list), severalShown)] {
+		ids = append(ids, s.ID())
+	}
+	slices.Sort(ids)
+	return fmt.Sprintf("%d sessions match, %s among them: Acct-Session-Id names one", len(list),
+		strings.Join(ids, ", "))
 }
 
 // Change is aaa.Sessions'. Any goroutine.
@@ -177,8 +191,8 @@ func (l *Loop) Change(sel *aaa.Selector, c *aaa.Change, done aaa.Answer) {
 		case len(list) == 0:
 			done(aaa.NoSession, "")
 			return
-		case len(list) > 1:
-			done(aaa.Several, fmt.Sprint(len(list), " sessions"))
+		case len(list) > 1: // RFC 5176 §3: all of them or none; a session is changed in a transaction of its own
+			done(aaa.Several, several(list))
 			return
 		}
 		s, result := list[0], aaa.NotPossible

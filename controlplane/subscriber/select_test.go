@@ -4,6 +4,7 @@ package subscriber
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,19 @@ func TestAddressInSeveralInstances(t *testing.T) {
 	b.judge.verdict.Plan = access.Plan{}
 	b.up(request("carl", 3))
 	b.up(request("carl", 4))
+	change := func(s aaa.Selector) (r aaa.Result, words string) {
+		b.Change(&s, &aaa.Change{List: []radius.Attribute{{Type: radius.SessionTimeout, Value: []byte{0, 0, 0, 60}}}},
+			func(is aaa.Result, said string) { r, words = is, said })
+		b.turn()
+		return r, words
+	}
+	r, words := change(aaa.Selector{User: "carl"})
+	testkit.Equal(t, r, aaa.Several, "a change of both")
+	id := b.Rows("carl")[0].Session
+	testkit.ErrorIf(t, !strings.Contains(words, "2 sessions match") || !strings.Contains(words, id) ||
+		!strings.Contains(words, "Acct-Session-Id"), "%s", words)
+	r, words = change(aaa.Selector{User: "carl", Session: id})
+	testkit.ErrorIf(t, r != aaa.OK, "a change of one: %v, %s", r, words)
 	testkit.Equal(t, disconnect(aaa.Selector{User: "carl"}), aaa.OK, "all of a user")
 	testkit.Equal(t, here(), 0, "on line")
 }
