@@ -4,10 +4,12 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -123,14 +125,30 @@ func tableCommand(e *env, table *view.Table) *cobra.Command {
 func (e *env) smfLines(ctx context.Context, core string) error {
 	var server n4.Snapshot
 	var instances []view.Instance
-	err := e.rows(ctx, "n4", nil, &server)
-	if err == nil {
-		err = e.rows(ctx, "instance", nil, &instances)
+	var ports []view.Port
+	var interfaces []struct {
+		Port      string
+		Addresses []string
 	}
+	err := cmp.Or(e.rows(ctx, "n4", nil, &server), e.rows(ctx, "instance", nil, &instances),
+		e.rows(ctx, "port", nil, &ports), e.rows(ctx, "interfaces", nil, &interfaces))
 	if err != nil {
 		return err
 	}
-	return view.WriteSMF(e.Out, core, &server, instances)
+	mtus := map[netip.Addr]uint32{}
+	for _, f := range interfaces {
+		for i := range ports {
+			if ports[i].Name != f.Port {
+				continue
+			}
+			for _, text := range f.Addresses {
+				if p, err := netip.ParsePrefix(text); err == nil {
+					mtus[p.Addr()] = ports[i].MTU
+				}
+			}
+		}
+	}
+	return view.WriteSMF(e.Out, core, &server, instances, mtus)
 }
 
 func (e *env) show(ctx context.Context, table *view.Table, w *showWords, args []string) error {

@@ -19,17 +19,30 @@ const (
 	ip6Header     = 40
 )
 
+// InTunnel is the largest packet, of at most 1,500 bytes, that leaves a port of an MTU in one tunnel packet of an
+// address.
+func InTunnel(mtu uint32, from netip.Addr) uint32 {
+	header := outerHeader(from)
+	if mtu < tunnelHeaders+header {
+		return 0
+	}
+	return min(fullPacket, mtu-tunnelHeaders-header)
+}
+
+func outerHeader(from netip.Addr) uint32 {
+	if from.Is6() {
+		return ip6Header
+	}
+	return ip4Header
+}
+
 // narrowPorts lists them, by the addresses of paths and of instances' endpoints.
 func (c *Config) narrowPorts() (list []Narrow) {
 	needs := map[Name]uint32{}
 	end := func(a netip.Addr) {
-		header := uint32(ip4Header)
-		if a.Is6() {
-			header = ip6Header
-		}
 		for i := range c.Interfaces {
 			if f := &c.Interfaces[i]; f.has(a) {
-				needs[f.Port] = max(needs[f.Port], fullPacket+tunnelHeaders+header)
+				needs[f.Port] = max(needs[f.Port], fullPacket+tunnelHeaders+outerHeader(a))
 			}
 		}
 	}

@@ -3,9 +3,11 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -30,7 +32,8 @@ smf:
   session:{{range $dnn, $pools := .Pools}}{{range $pools}}
     - subnet: {{.}}
       gateway: {{.Addr.Next}}
-      dnn: {{printf "%q" $dnn}}{{end}}{{end}}
+      dnn: {{printf "%q" $dnn}}{{end}}{{end}}{{if .MTU}}
+  mtu: {{.MTU}} # of UEs: it leaves N3 whole in a tunnel{{end}}
 `),
 	"free5gc": smfTemplate(`# smfcfg.yaml
 configuration:
@@ -57,7 +60,8 @@ configuration:
             endpoints: {{quoted $endpoints}}
             networkInstances: {{quoted $.DNNs}}{{end}}
     links:
-      - {A: gNB1, B: UPF}
+      - {A: gNB1, B: UPF}{{if .MTU}}
+# The MTU of UEs is 1400 in its code, without a key; {{.MTU}} would leave N3 whole in a tunnel.{{end}}
 `),
 }
 
@@ -80,13 +84,15 @@ type smfLines struct {
 	DNNs        []string
 	Pools       map[string][]netip.Prefix // by DNN: an instance's pools are those of its own name
 	Interfaces  map[string][]string       // addresses of our F-TEIDs, by N3, N9
+	MTU         uint32                    // of UEs; 0: not known
 }
 
 // Cores are those for which WriteSMF has lines.
 func Cores() []string { return slices.Sorted(maps.Keys(smfFiles)) }
 
-// WriteSMF prints the lines of a core's SMF's file that follow from the running configuration.
-func WriteSMF(w io.Writer, core string, s *n4.Snapshot, instances []Instance) error {
+// WriteSMF prints the lines of a core's SMF's file that follow from the running configuration. mtus are those of the
+// ports with an address.
+func WriteSMF(w io.Writer, core string, s *n4.Snapshot, instances []Instance, mtus map[netip.Addr]uint32) error {
 	file := smfFiles[core]
 	if file == nil {
 		return fmt.Errorf("%q is none of %s", core, strings.Join(Cores(), ", "))
@@ -109,7 +115,20 @@ func WriteSMF(w io.Writer, core string, s *n4.Snapshot, instances []Instance) er
 			return err
 		}
 	}
+	lines.mtu(mtus)
 	return file.Execute(w, lines)
+}
+
+// mtu is what all endpoints have room for.
+func (l *smfLines) mtu(of map[netip.Addr]uint32) {
+	for _, endpoints := range l.Interfaces {
+		for _, text := range endpoints {
+			a, err := netip.ParseAddr(text)
+			if port := of[a]; err == nil && port > 0 {
+				l.MTU = min(cmp.Or(l.MTU, math.MaxUint32), config.InTunnel(port, a))
+			}
+		}
+	}
 }
 
 // n4Address is the first of them. Neither core's file has a port.

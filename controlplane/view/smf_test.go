@@ -3,6 +3,7 @@
 package view
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -29,7 +30,17 @@ func printed(t *testing.T, core string, c *config.Config) string {
 		rows = append(rows, in)
 	}
 	var out strings.Builder
-	testkit.Must(t, WriteSMF(&out, core, &s, rows))
+	mtus := map[netip.Addr]uint32{}
+	for _, f := range c.Interfaces {
+		for _, p := range c.Ports {
+			for _, a := range f.Addresses {
+				if p.Name == f.Port {
+					mtus[a.Addr()] = p.MTU
+				}
+			}
+		}
+	}
+	testkit.Must(t, WriteSMF(&out, core, &s, rows, mtus))
 	return out.String()
 }
 
@@ -57,7 +68,22 @@ pfcp: {listen: [192.0.2.10], node_id: upf.test, roles: [upf], peers: [{address: 
 		"pfcp.peers of the configuration is empty":  {Listen: []string{"192.0.2.10:8805"}},
 		"another port than":                         {Listen: []string{"192.0.2.10:9000"}},
 	} {
-		testkit.Refused(t, WriteSMF(new(strings.Builder), "open5gs", &s, nil), want)
+		testkit.Refused(t, WriteSMF(new(strings.Builder), "open5gs", &s, nil, nil), want)
+	}
+	for _, one := range []struct{ was, is, want string }{
+		{"endpoints: [10.30.0.1]", "endpoints: [10.30.0.1]", "  mtu: 1456 #"},
+		{"{name: n3, driver: synth,", "{name: n3, mtu: 1600, driver: synth,", "  mtu: 1500 #"},
+		{"addresses: [10.30.0.1/24]", `addresses: [10.30.0.1/24, "2001:db8:30::1/64"]`, "  mtu: 1456 #"},
+		{"addresses: [10.30.0.1/24]}\n", `addresses: ["2001:db8:30::1/64"]}` + "\n", "  mtu: 1436 #"},
+	} {
+		text := strings.Replace(file, one.was, one.is, 1)
+		if one.want == "  mtu: 1436 #" {
+			text = strings.Replace(text, "endpoints: [10.30.0.1]", `endpoints: ["2001:db8:30::1"]`, 1)
+		}
+		c, err := config.Parse("x.yaml", []byte(text))
+		testkit.Must(t, err)
+		lines := printed(t, "open5gs", c)
+		testkit.ErrorIf(t, !strings.Contains(lines, one.want), "%s: %s", one.is, lines)
 	}
 	// The peer's Node ID is that of its entry: free5GC has a key for it, Open5GS sends the name of its address.
 	named, err := config.Parse("x.yaml", []byte(strings.Replace(file, "{address: 192.0.2.20}",
@@ -70,5 +96,5 @@ pfcp: {listen: [192.0.2.10], node_id: upf.test, roles: [upf], peers: [{address: 
 		lines := printed(t, core, named)
 		testkit.ErrorIf(t, !strings.Contains(lines, want), "%s with a Node ID: %s", core, lines)
 	}
-	testkit.Refused(t, WriteSMF(new(strings.Builder), "ella", &n4.Snapshot{}, nil), "none of free5gc, open5gs")
+	testkit.Refused(t, WriteSMF(new(strings.Builder), "ella", &n4.Snapshot{}, nil, nil), "none of free5gc, open5gs")
 }
