@@ -90,6 +90,14 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 		doc.check(t, test.method, test.path, "200", w.Body.Bytes())
 		seen[test.method+" "+test.path] = true
 	}
+	objects := map[int]string{} // the configuration's, without what the kernel has
+	for _, r := range [][3]string{{"GET", "/v1/status", ""}, {"POST", "/v1/config/check?name=x", pfcpConfig(t) + more},
+		{"POST", "/v1/config/apply?name=x", pfcpConfig(t) + more}} {
+		var is struct{ Objects int }
+		testkit.Must(t, json.Unmarshal(ask(r[0], r[1], r[2]).Body.Bytes(), &is))
+		objects[is.Objects] = r[1]
+	}
+	testkit.Equal(t, len(objects), 1, "numbers of objects: %v", objects)
 	for _, n := range view.Tables {
 		w := ask("GET", "/v1/show/"+n.Name, "")
 		testkit.FatalIf(t, w.Code != 200, "%s: %d %s", n.Name, w.Code, w.Body)

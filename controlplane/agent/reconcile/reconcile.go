@@ -277,7 +277,7 @@ func (r *Reconciler) settled(res v1.Result, err error) {
 // push sends the difference between the held state and a plan with the kernel's part.
 func (r *Reconciler) push(ctx context.Context, p *plan.Plan, all bool) (v1.Result, error) {
 	return r.kernel.push(p, func(want intent.State) (v1.Result, error) {
-		res := v1.Result{Objects: len(want)}
+		res := v1.Result{Objects: len(p.Objects)} // as config check and status count: without the kernel's part
 		of, err := r.opt.Sessions.Push(ctx, r.Client(), p, all, func(held []api.Digest) []dp.Change {
 			changes := plan.Diff(held, want)
 			for i := range changes {
