@@ -94,7 +94,7 @@ def portal(client, way_out, url=PORTAL, garden=()):
         names.settimeout(SECONDS)
         client.send(pppoe.IP4, bytes(IP(src=client.ipv4, dst=CORE) / UDP(sport=4000, dport=53) / Raw(b"name")))
         equal("DNS of a captive home", names.recv(100), b"name")
-    for address in garden:
+    for address in [*garden, "100.64.0.1"]:  # the gateway itself
         pinged(client, address)
     before = rows("drop").get("redirect-not-http", 0)
     pings(client)

@@ -197,7 +197,8 @@ static void lists_of_all(void **state)
 	commit();
 }
 
-// TCP port 80 of a captive subscriber is answered with 302; DNS passes by a rule in front; nothing else does.
+// TCP port 80 of a captive subscriber is answered with 302; DNS passes by a rule in front; nothing else does. The
+// gateway itself answers pings.
 static void captive(void **state)
 {
 	static struct frame f;
@@ -236,6 +237,12 @@ static void captive(void **state)
 		assert_int_equal(load16(answer), 80);
 		assert_int_equal(answer[13] & 0x12, 0x12);
 	}
+	frame_payload(&f, 32);
+	frame_icmp_echo(&f, gateway_ue(2, 4), "100.64.0.1"); // the gateway answers, whatever the redirection
+	bng_access(&f, &homes[1], 1);
+	send_frame("access", &f);
+	assert_int_equal(kit_count("access"), 1);
+	assert_int_equal(kit_frame("access", 0)->bytes[front_of(&homes[1]) + 20], 0); // Echo Reply
 	bng_put(&homes[1]);
 	assert_true(kit_balance());
 }

@@ -331,11 +331,13 @@ rte_edge_t session_slow_path(
 	uint16_t front = pkt->l3;
 	session_strip(m, r, rte_pktmbuf_mtod_offset(m, const uint8_t *, front), came);
 	session_view_of(m)->front = front;
+	if (on == SESSION_ASIDE) // for the gateway itself: answered also while the subscriber is redirected or idle
+		return on;
 	if ((r->flags & (RULE_BUFFER | RULE_DRAINING)) || !(r->flags & RULE_FORWARD))
 		return SESSION_BUFFER;
 	if (r->flags & RULE_REDIRECT)
 		return SESSION_REDIRECT;
-	if ((r->flags & RULE_DUPLICATE) && on != SESSION_ASIDE) // which is for the gateway itself
+	if (r->flags & RULE_DUPLICATE)
 		return SESSION_DUPLICATE;
 	return on;
 }
