@@ -118,7 +118,8 @@ func traceCommand(e *env) *cobra.Command {
 	f.StringVar(&s.query.Drop, "drop", "",
 		"packets that are dropped for this reason (show drop); any: for whichever")
 	f.Uint32Var(&s.query.Count, "count", 0, "end after so many packets (0: no limit)")
-	f.BoolVar(&s.query.UntilDrop, "until-drop", false, "end with the first packet that is dropped")
+	f.BoolVar(&s.query.UntilDrop, "until-drop", false, "end with the first packet that is dropped, or "+
+		"answered with an ICMP error")
 	f.BoolVarP(&asJSON, "json", "j", false, "print JSON, a line for each packet")
 	f.BoolVar(&workers, "workers", false, "say at each stage which worker it was")
 	f.BoolVar(&s.query.Edges, "edges", false,

@@ -4,6 +4,7 @@ package trace
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"isthmus/api"
@@ -77,10 +78,15 @@ func (r *run) stop() {
 	r.c.PollTrace(ctx, r.number, true)
 }
 
+// answered: the packet itself was lost, and what went on is the ICMP error about it.
+func (p *Packet) answered() bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Node == "icmp-error" })
+}
+
 // chosen leaves out what the query does not ask for, and says when it has all.
 func (r *run) chosen(packets []Packet) (kept []Packet, all bool) {
 	for _, p := range packets {
-		dropped := p.Outcome == "dropped"
+		dropped := p.Outcome == "dropped" || p.answered()
 		if r.q.Drop != "" && (!dropped || r.q.Drop != "any" && r.q.Drop != p.Reason) {
 			continue
 		}

@@ -122,6 +122,17 @@ func TestConclusions(t *testing.T) {
 	}
 }
 
+// A packet that becomes an ICMP error was lost: it ends a trace until a drop, and is among the dropped ones.
+func TestICMPErrorsAreDrops(t *testing.T) {
+	sent := Packet{Outcome: "sent", Steps: []Step{{Node: "ip-output"}}}
+	lost := Packet{Outcome: "sent", Steps: []Step{{Node: "ip-output"}, {Node: "icmp-error"}, {Node: "port-tx"}}}
+	for _, q := range []*Query{{UntilDrop: true}, {Drop: "any"}, {Drop: "any", UntilDrop: true}} {
+		kept, all := (&run{q: q}).chosen([]Packet{sent, lost, sent})
+		testkit.Equal(t, all, q.UntilDrop, "%+v: all", q)
+		testkit.Equal(t, len(kept[len(kept)-1].Steps), 3, "%+v: steps of the last one", q)
+	}
+}
+
 // Names that others chose do not move a terminal's cursor.
 func TestTextIsClean(t *testing.T) {
 	var b bytes.Buffer

@@ -93,6 +93,9 @@ def faults(w):
     says("no route", text, "203.0.113.9", "no route leads there")
     text = while_it_runs(trace("--ue", ue(1)), lambda: w.up(0x5001, ue(1), destination="203.0.113.9"))
     says("no route, traced", text, "no route leads there")
+    text = while_it_runs(["trace", "--ue", ue(1), "--until-drop", "--for", "12s"],
+                         lambda: w.up(0x5001, ue(1), destination="203.0.113.9"))
+    says("no route, until a drop", text, "no route leads there", "its sender is sent ICMP no route (type 3, code 0)")
 
     text = run("explain", "--ue", ue(1), "--to", "10.60.0.77:443")
     says("no neighbour", text, "the neighbour 10.60.0.77 on n6", "its MAC address is not known")

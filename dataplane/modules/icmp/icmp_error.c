@@ -189,8 +189,7 @@ static struct rte_node_register icmp_error_node = {
 NODE_REGISTER(icmp_error_node)
 NODE_ARC("error", "icmp-error")
 
-// The error's own fate does not matter: its packet does not continue in any case.
-static int foresee(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
+static void say(struct trace_text *to, uint8_t version, uint8_t type, uint8_t code)
 {
 	static const char *const words[] = {
 		[ICMP_PROBLEM_TTL] = "time exceeded",
@@ -202,22 +201,37 @@ static int foresee(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
 		[ICMP_PROBLEM_PORT] = "port unreachable",
 		[ICMP_PROBLEM_PROTOCOL] = "protocol unreachable",
 	};
-	const struct icmp_view *v = icmp_view_of(m);
-	uint8_t version = packet_of(m)->ip_version;
 	const char *what = "error";
+
+	for (enum icmp_problem p = 0; p < ICMP_PROBLEM_COUNT; p++) {
+		struct icmp_type t = icmp_type_of(p, version);
+
+		if (t.type == type && t.code == code)
+			what = words[p];
+	}
+	trace_say(to, "its sender is sent ICMP%s %s (type %u, code %u)", version == 6 ? "v6" : "", what, type, code);
+}
+
+// The error's own fate does not matter: its packet does not continue in any case.
+static int foresee(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
+{
+	const struct icmp_view *v = icmp_view_of(m);
 	struct ip_info info;
 
 	if (!is_answerable(m, v->type, &info))
 		return packet_leave(m, &not_answerable, DROP);
-	for (enum icmp_problem p = 0; p < ICMP_PROBLEM_COUNT; p++) {
-		struct icmp_type t = icmp_type_of(p, version);
-
-		if (t.type == v->type && t.code == v->code)
-			what = words[p];
-	}
-	trace_say(to, "its sender is sent ICMP%s %s (type %u, code %u)", version == 6 ? "v6" : "", what, v->type,
-		v->code);
+	say(to, packet_of(m)->ip_version, v->type, v->code);
 	return TRACE_LOST;
 }
 
-TRACE_STAGE("icmp-error", .foresee = foresee)
+// The packet is the error by now.
+static void after(struct trace_text *to, struct worker *w, struct rte_mbuf *m, const char *next)
+{
+	const struct packet *pkt = packet_of(m);
+	const uint8_t *icmp = rte_pktmbuf_mtod_offset(m, const uint8_t *, pkt->l4);
+
+	if (strcmp(next, "drop") != 0)
+		say(to, pkt->ip_version, icmp[0], icmp[1]);
+}
+
+TRACE_STAGE("icmp-error", .after = after, .foresee = foresee)
