@@ -11,6 +11,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"isthmus/controlplane/access"
 	"isthmus/controlplane/agent/serve"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/testkit"
@@ -69,6 +70,8 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	const more = instances + signingIn + "nat_log: {syslog: [127.0.0.1]}\n"
 	a, _ := launchMobile(t, s, t.TempDir(), pfcpConfig(t)+more)
 	dialIn(t, a, "anna", 1)
+	loop := a.sessions.SignIns.Loop
+	testkit.Must(t, loop.Ask(t.Context(), func() { loop.Frame(&access.Frame{Line: access.Line{Port: "elsewhere"}}) }))
 	establish(t, a, 1, "10.1.0.1", "10.45.0.1")
 	kernelHas(t, a, "192.0.2.0/24")
 	h, doc := a.api.Handler(), newAnswers(t)

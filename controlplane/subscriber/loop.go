@@ -75,6 +75,7 @@ type Loop struct {
 	admission admission
 	window    window
 	history   history
+	senders   senders
 	stats     stats
 	draining  bool
 	drained   chan struct{}
@@ -222,6 +223,9 @@ const (
 func (l *Loop) Frame(f *access.Frame) {
 	port := l.set.Port(&f.Line)
 	ppp := f.EtherType == etherPPPoEDiscovery || f.EtherType == etherPPPoESession
+	if f.Reason != access.PortChanged {
+		l.senders.count(&f.Line, ppp, l.opt.Now())
+	}
 	switch {
 	case f.Reason == access.PortChanged:
 		if l.ipoe != nil {

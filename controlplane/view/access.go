@@ -84,6 +84,15 @@ type RADIUSServer struct {
 	Waiting    int       `json:"waiting"`   // requests
 }
 
+// Sender is a pair of tags of a port that sends much to the control plane.
+type Sender struct {
+	Line   string    `json:"line"`
+	MAC    string    `json:"mac"`    // that sends most of them
+	Frames uint64    `json:"frames"` // at least, of the last one to two minutes
+	PPPoE  uint64    `json:"pppoe"`  // of them
+	Last   time.Time `json:"last"`
+}
+
 // Access is the part of Control that is about subscribers who sign in.
 type Access interface {
 	// Subscribers are all, at most limit (0: all), or those whom key names, with their attempts.
@@ -95,6 +104,7 @@ type Access interface {
 type SignIns interface {
 	AddressPools() []AddressPool
 	RADIUS() []RADIUSServer
+	Senders() []Sender
 	FramesLost() uint64 // to subscribers: the data plane's channel was closed or full
 }
 
@@ -105,6 +115,7 @@ var (
 		str("OUTCOME", func(a *Attempt) string { return yesNo(a.Why == "", "let in", a.Why) }))
 	poolColumns = columns[AddressPool](`POOL=Name, INSTANCE, NETWORK, LENGTH, SIZE, USED, RESERVED, HELD, DECLINED, GIVEN, AGAIN,
 		REFUSED`)
+	senderColumns = columns[Sender]("SENDER=Line, MAC, FRAMES, PPPOE, LAST")
 	radiusColumns = columns[RADIUSServer](`RADIUS=Name, USE, ADDRESS, TRANSPORT, STATE, SINCE, REQUESTS, REPEATED, ACCEPTS, REJECTS,
 		RESPONSES, TIMEOUTS, BAD, WAITING`)
 )
@@ -136,6 +147,9 @@ var (
 	poolTable = ofControl("pool", "pools of addresses for subscribers who sign in", poolColumns,
 		Control.AddressPools, func(p *AddressPool) string { return p.Name }).
 		rates("name", "size used reserved held declined", "given again refused")
+	senderTable = ofControl("sender", "lines with most frames for the control plane, as in a flood", senderColumns,
+		Control.Senders, func(s *Sender) string { return s.Line }).
+		rates("line", "mac frames pppoe last", "")
 	radiusTable = ofControl("radius", "RADIUS servers", radiusColumns,
 		Control.RADIUS, func(s *RADIUSServer) string { return s.Name }).
 		rates("name use", "state waiting", "requests accepts rejects responses timeouts repeated bad")

@@ -17,7 +17,8 @@ var Tables = []*Table{
 	portTable, cloneTable, gtsmTable, remarkTable, sessionTable, subscriberTable, poolTable, radiusTable, ruleTable,
 	urrTable, instanceTable, mssTable, natTable, natBlockTable, collectorTable, nptv6Table, mirrorTable, counterTable,
 	trafficTable, associationTable, n4Table, eventTable, routeTable, ignoredRouteTable, neighbourTable, aclTable,
-	schedulerTable, graphTable, dropTable, puntTable, channelTable, workerTable, pathTable, streamTable, totalTable,
+	schedulerTable, graphTable, dropTable, puntTable, channelTable, senderTable, workerTable, pathTable, streamTable,
+	totalTable,
 }
 
 // word names a number of an enum; numbers without a name stay numbers.

@@ -207,6 +207,9 @@ func (owned) Subscribers(key string, _ uint32) []Subscriber {
 }
 func (owned) AddressPools() []AddressPool { return []AddressPool{{Name: "homes", Size: 9, Used: 1}} }
 func (owned) FramesLost() uint64          { return 6 }
+func (owned) Senders() []Sender {
+	return []Sender{{Line: "access:1.2", MAC: "02:00:00:00:00:01", Frames: 9}}
+}
 func (owned) Collectors() []Collector {
 	return []Collector{{Address: "192.0.2.9:514", Protocol: "syslog", State: "down", Sent: 3, Lost: 4, Error: "no"}}
 }

@@ -61,6 +61,23 @@ func (s *SignIns) AddressPools() (list []view.AddressPool) {
 	return list
 }
 
+// Senders is view.SignIns'.
+func (s *SignIns) Senders() (list []view.Sender) {
+	if s == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), poolTime)
+	defer cancel()
+	var rows []subscriber.SenderRow
+	if s.Loop.Ask(ctx, func() { rows = s.Loop.Senders() }) != nil {
+		return nil
+	}
+	for _, r := range rows {
+		list = append(list, view.Sender(r))
+	}
+	return list
+}
+
 // FramesLost is view.SignIns'.
 func (s *SignIns) FramesLost() uint64 {
 	if s == nil {
