@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Isthmus-manual writes what a package installs beside the programs, in the layout of /usr/share. These are manual
-// pages of both programs' commands and of the configuration file, and completion for bash, zsh and fish.
+// pages of all programs, of isthmus' commands and of the configuration file, and completion for bash, zsh and fish.
 // usage: isthmus-manual FOLDER VERSION DATE, DATE as 2026-01-31.
 package main
 
@@ -62,6 +62,9 @@ func share(e edition) (map[string][]byte, error) {
 	root := tree()
 	for _, cmd := range all(root) {
 		files["man/man1/"+pageName(cmd)+".1"] = commandPage(e, cmd)
+	}
+	for _, g := range programs() {
+		files["man/man1/"+g.name+".1"] = programPage(e, g)
 	}
 	for _, program := range []*cobra.Command{control.Root(), lab.Root()} {
 		if err := completions(files, program); err != nil {
