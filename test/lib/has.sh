@@ -10,4 +10,5 @@ has_freeradius() { command -v freeradius >/dev/null; }
 has_frr() { [[ -x /usr/lib/frr/bgpd ]]; }
 has_lab_tools() { command -v iperf3 && command -v dig && command -v curl && command -v ping; } >/dev/null
 has_dhclient() { command -v dhclient >/dev/null; }
+has_tcpdump() { command -v tcpdump >/dev/null; }
 has_curl() { command -v curl >/dev/null; }
