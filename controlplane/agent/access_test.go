@@ -5,6 +5,7 @@ package agent
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http/httptest"
 	"net/netip"
@@ -148,10 +149,12 @@ func TestSubscribersSignIn(t *testing.T) {
 	})
 
 	var gone v1.Drained // On, two starts, two stops, Off
-	testkit.Must(t, json.Unmarshal([]byte(ask("/v1/subscriber/drain")), &gone))
-	testkit.Equal(t, gone, v1.Drained{Ended: 1, Accounting: 6,
-		File: store.AccountsPath(dir + "/sessions.db")}, "drained")
-	testkit.Equal(t, len(told(t, a, "subscriber.drained")), 1, "events")
+	testkit.Must(t, json.Unmarshal([]byte(ask("/v1/drain")), &gone))
+	testkit.Equal(t, fmt.Sprintf("%+v", gone), fmt.Sprintf("%+v", v1.Drained{SignIn: true, Ended: 1, Accounting: 6,
+		File: store.AccountsPath(dir + "/sessions.db"), Associations: []v1.DrainedAssociation{}}), "drained")
+	testkit.Equal(t, len(told(t, a, "gateway.drained")), 1, "events")
+	is := a.owner.Status().Drain
+	testkit.ErrorIf(t, is.Since.IsZero() || !is.SignIns || is.Announced, "%+v", is)
 	testkit.Until(t, "the pool empty", func() bool { return a.api.Tables.AddressPools()[0].Used == 0 })
 	_, late := dialIn(t, a, "late", 4)
 	testkit.Equal(t, late, "", "who comes after that")
@@ -237,8 +240,11 @@ func TestNobodySignsIn(t *testing.T) {
 	s := dptest.Start(t)
 	a, _ := launchMobile(t, s, t.TempDir(), upf)
 	w := httptest.NewRecorder()
-	a.api.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/subscriber/drain", nil))
-	testkit.ErrorIf(t, w.Code != 422 || !strings.Contains(w.Body.String(), "access.ports"), "%s", w.Body)
+	a.api.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/drain", nil))
+	testkit.ErrorIf(t, w.Code != 200 || !strings.Contains(w.Body.String(), `"sign_in":false`), "%s", w.Body)
+	w = httptest.NewRecorder()
+	a.api.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/resume", nil))
+	testkit.ErrorIf(t, w.Code != 200 || !a.owner.Status().Drain.Since.IsZero(), "a resume: %s", w.Body)
 	plan, err := plan.Make("new.yaml", []byte(upf+instances+signingIn))
 	testkit.Must(t, err)
 	res, err := a.owner.Apply(t.Context(), plan)

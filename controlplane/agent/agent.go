@@ -102,8 +102,8 @@ func newAgent(opt Options, start *plan.Plan, files plan.Files) (*Agent, error) {
 	a.watcher = watcher{state: state, sessions: a.sessions, measures: a.measures, events: a.events, log: opt.Log,
 		period: watchPeriod}
 	a.api = serve.New(serve.Options{State: state, Owner: a.owner, Sessions: a.sessions,
-		SignIns: a.sessions.SignedIn(), Events: a.events, Guard: a.guard, DPSocket: opt.DPSocket,
-		DPBinary: opt.DPBinary, Log: opt.Log})
+		SignIns: a.sessions.SignedIn(), Associations: a.sessions, Subscribers: a.sessions.SignedIn(),
+		Events: a.events, Guard: a.guard, DPSocket: opt.DPSocket, DPBinary: opt.DPBinary, Log: opt.Log})
 	a.scraper = &serve.Scraper{State: state, Sessions: a.sessions, Tables: a.api.Tables, Log: opt.Log,
 		Listeners: func() []*httpd.Listener { return a.listeners }}
 	a.probes = &serve.Probes{State: state}

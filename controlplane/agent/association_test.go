@@ -107,6 +107,25 @@ func TestMobileLife(t *testing.T) {
 	}
 	testkit.Until(t, "association gone", func() bool { return ask(a, "GET", "/v1/show/association") == "[]\n" })
 	testkit.Until(t, "session gone", func() bool { return a.sessions.Manager.Count("") == 0 })
+
+	_, err = c.Associate(t.Context(), n4)
+	testkit.Must(t, err)
+	testkit.ErrorIf(t, !strings.Contains(ask(a, "GET", "/v1/status"), `"associations":1,`), "%s",
+		ask(a, "GET", "/v1/status"))
+	got := ask(a, "POST", "/v1/drain?graceful=1")
+	testkit.ErrorIf(t, !strings.Contains(got, `"associations":[{"id":"smf1.isthmus","state":"released"}],"sessions":0`),
+		"a drain: %s", got)
+	_, err = c.Associate(t.Context(), n4)
+	testkit.ErrorIf(t, err == nil, "an association with a drained user plane")
+	is := a.owner.Status().Drain
+	testkit.ErrorIf(t, is.Since.IsZero() || !is.Associations || is.SignIns || is.Announced, "%+v", is)
+	testkit.ErrorIf(t, strings.Contains(ask(a, "POST", "/v1/resume"), "error"), "no resume")
+	_, err = c.Associate(t.Context(), n4)
+	testkit.Must(t, err)
+	for _, query := range []string{"graceful=no", "graceful=91"} {
+		got := ask(a, "POST", "/v1/drain?"+query)
+		testkit.ErrorIf(t, !strings.Contains(got, "error"), "%s: %s", query, got)
+	}
 }
 
 func TestReleaseWithoutPFCP(t *testing.T) {

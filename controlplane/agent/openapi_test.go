@@ -111,7 +111,8 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 			"%s has no row to look at", n.Name)
 		seen["GET /v1/show/"+n.Name] = true
 	}
-	for _, path := range []string{"/v1/subscriber/clear?subscriber=anna", "/v1/subscriber/drain"} {
+	for _, path := range []string{"/v1/subscriber/clear?subscriber=anna", "/v1/drain",
+		"/v1/resume"} {
 		w := ask("POST", path, "")
 		path, _, _ = strings.Cut(path, "?")
 		doc.check(t, "POST", path, "200", w.Body.Bytes())

@@ -179,6 +179,9 @@ func (e *env) printStatus(s *v1.Status) error {
 			fmt.Fprintf(e.Out, "before         %s\n", ended)
 		}
 	}
+	if drained := drainState(s); drained != "" {
+		fmt.Fprintf(e.Out, "drained        %s\n", drained)
+	}
 	for i, line := range s.DPEnded.Words {
 		fmt.Fprintf(e.Out, "%-15s%s\n", map[bool]string{true: "last words"}[i == 0], line)
 	}

@@ -42,7 +42,7 @@ func newRoot(e *env) *cobra.Command {
 		runCommand(e), showCommand(e), configCommand(e), associationCommand(e), statusCommand(e),
 		topCommand(e), traceCommand(e), explainCommand(e), captureCommand(e), eventsCommand(e), replayCommand(e),
 		storeCommand(e), tokenCommand(e), apiCommand(e), doctorCommand(e), supportCommand(e), versionCommand(e),
-		shellCommand(e), clearCommand(e), drainCommand(e),
+		shellCommand(e), clearCommand(e), drainCommand(e), resumeCommand(e),
 	)
 	root.AddCommand(labCommands(e)...)
 	return root

@@ -29,6 +29,9 @@ var Kinds = []Kind{
 	{"config.applied", "the file", "objects put deleted changes more note",
 		"Another configuration runs. `changes`: up to 64, `add`, `change`, `delete` with kind and name."},
 	{"config.refused", "the file", "error", "A configuration was asked for and refused."},
+	{"gateway.drained", "", "announced kept ended accounting associations sessions error",
+		"An operator took the gateway out of service: what `isthmus drain` prints."},
+	{"gateway.resumed", "", "error", "An operator took that back."},
 	{"association.release-requested", "node id", "graceful error", "An operator asked for its release."},
 	{"trace.begun", "session, or empty", "query", "A client follows packets, or captures them."},
 	{"stream.changed", "name, or empty", "verb count error", "Test traffic was loaded, started or stopped."},
@@ -59,7 +62,6 @@ var Kinds = []Kind{
 		"Its session ended."},
 	{"subscriber.quota", "user, or MAC", "session bytes more", "Its quota is used up."},
 	{"subscriber.cleared", "what was named", "cause ended error", "An operator ended sessions."},
-	{"subscriber.drained", "", "ended accounting error", "An operator had all end."},
 	{"radius.down", "RADIUS server", "use reason why more",
 		"It is given up for a while; others are asked, or local users, where there are any. " +
 			"`reason`: `silent`, `unreachable`, or that of radius.doubted."},

@@ -47,6 +47,14 @@ func (l *dialler) stop() {
 	}
 }
 
+// resume begins again with all that a drain kept from it.
+func (l *dialler) resume() {
+	for _, d := range l.dials {
+		stopTimer(d.timer)
+		l.dial(d)
+	}
+}
+
 // lost begins again with a peer whose association ended.
 func (l *dialler) lost(p *config.PFCPPeer) {
 	for _, d := range l.dials {
@@ -58,7 +66,7 @@ func (l *dialler) lost(p *config.PFCPPeer) {
 
 // dial sends the request, unless the peer is associated already.
 func (l *dialler) dial(d *dial) {
-	if d.open || l.table.associated(d.peer) {
+	if d.open || l.drained || l.table.associated(d.peer) {
 		d.backoff = 0
 		return
 	}

@@ -117,6 +117,9 @@ func (o *owner) setUp(p *packet, req *pfcp.AssociationSetupRequest) (pfcp.Messag
 	if req.FromUP {
 		return o.refuse(p, 0, &pfcp.Error{Cause: pfcp.CauseRejected, Text: "the sender is a UP function"})
 	}
+	if o.drained {
+		return o.refuse(p, 0, &pfcp.Error{Cause: pfcp.CauseNoResources, Text: "the user plane is drained"})
+	}
 	id := nodeName(req.Node.String())
 	peer, _ := o.cfg.configuredPeer(p.from.Addr(), id)
 	old := o.table.associations[id]
@@ -209,6 +212,16 @@ func (o *owner) update(p *packet, a *association, req *pfcp.AssociationUpdateReq
 	features := o.cfg.Features
 	return &pfcp.AssociationUpdateResponse{Node: o.cfg.Node, Cause: pfcp.CauseAccepted, FromUP: true,
 		Features: &features}, accepted
+}
+
+// SetDrained refuses new associations, or takes them again. Those that there are stay.
+func (o *owner) SetDrained(on bool) {
+	o.post(func() {
+		o.drained = on
+		if !on {
+			o.dialler.resume()
+		}
+	})
 }
 
 // RequestRelease asks the CP function to release an association, which only it can (TS 29.244 §6.2.7.3). The CP

@@ -213,6 +213,29 @@ func TestNodeRequests(t *testing.T) {
 	testkit.Until(t, "node report answered", func() bool { return h.s.Snapshot().Requests == 0 })
 }
 
+// A drained user plane refuses associations until it is resumed; what there is stays. Meanwhile it dials no peer.
+func TestDrained(t *testing.T) {
+	other := newSMF(t, "smf2", "127.0.0.1:0")
+	h, m := associated(t, func(c *Config) { c.Peers = append(c.Peers, other.peer()) })
+	other.server = m.server
+	drained := func(on bool) {
+		h.s.SetDrained(on)
+		h.own(func() { testkit.Equal(t, h.s.drained, on, "drained") }) // jobs run in turn
+	}
+	drained(true)
+	other.setUp().wants(pfcp.CauseNoResources)
+	testkit.Equal(t, len(h.s.Snapshot().Associations), 1, "associations")
+	h.own(func() {
+		d := &dial{peer: &h.s.cfg.Peers[1]}
+		h.s.dialler.dials = append(h.s.dialler.dials, d)
+		h.s.dialler.dial(d)
+		testkit.Equal(t, d.open, false, "a request of ours under way")
+	})
+	drained(false)
+	testkit.Equal(t, other.must("a request of ours").typ, pfcp.AssociationSetupRequestType, "what comes")
+	other.mustSetUp()
+}
+
 // A session that was under way when its association ended does not stay behind.
 func TestReleaseDuringEstablishment(t *testing.T) {
 	h, m := associated(t)

@@ -23,6 +23,7 @@ type owner struct {
 	table    table
 	paths    paths
 	dialler  dialler
+	drained  bool // associations are refused, and none is asked for
 }
 
 // own is the goroutine that owns associations: their table, timers and fate. Timers, answers to our requests and

@@ -67,22 +67,35 @@ func isAddress(word string) bool {
 // drainTime bounds Drain: a data plane that is away takes no session out, and its last reports do not come.
 const drainTime = 10 * time.Second
 
-// Drained is closed when the last accounting record of a Drain was sent.
-func (l *Loop) Drained() <-chan struct{} { return l.drained }
-
-// Drain refuses new sign-ins and ends all sessions, then sends Accounting-Off: a planned shutdown.
-func (l *Loop) Drain() int {
+// Drain refuses new sign-ins and ends all sessions, then sends Accounting-Off: a planned shutdown. drained is closed
+// when that was sent. Loop's goroutine (Ask).
+func (l *Loop) Drain() (count int, drained <-chan struct{}) {
 	if l.draining {
-		return 0
+		return 0, l.drained
 	}
 	l.draining = true
-	count := 0
 	for s := range l.by.all {
 		s.end(access.AdminReboot)
 		count++
 	}
 	l.lastWord(l.opt.Now().Add(drainTime))
-	return count
+	return count, l.drained
+}
+
+// Resume takes new sign-ins again, behind Accounting-On; false: sessions that a Drain ended are not gone yet. Loop's
+// goroutine (Ask).
+func (l *Loop) Resume() bool {
+	if !l.draining {
+		return true
+	}
+	select {
+	case <-l.drained:
+	default:
+		return false
+	}
+	l.draining, l.drained = false, make(chan struct{})
+	l.bill(&aaa.Record{Kind: aaa.On, At: l.opt.Now()})
+	return true
 }
 
 // lastWord is Accounting-Off, behind every Accounting-Stop: at the latest moment also of the remaining ones, with their

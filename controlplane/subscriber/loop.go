@@ -214,8 +214,8 @@ func (l *Loop) receive(ctx context.Context, batches chan<- []access.Frame, taken
 }
 
 const (
-	etherPPPoEDiscovery = 0x8863
 	etherIPv6           = 0x86dd
+	etherPPPoEDiscovery = 0x8863
 	etherPPPoESession   = 0x8864
 )
 
@@ -233,22 +233,18 @@ func (l *Loop) Frame(f *access.Frame) {
 		}
 	case port == nil:
 		l.stats.frames[frameNoPort]++
+		l.unserved(f, ppp, "no entry of access.ports has this port and these tags")
 	case ppp && port.PPPoE && l.pppoe != nil:
 		l.stats.frames[framePPPoE]++
 		l.pppoe.Frame(f)
 	case !ppp && port.IPoE && l.ipoe != nil:
-		l.unserved(f, ppp, "no entry of access.ports has this port and these tags")
 		l.stats.frames[frameIPoE]++
 		l.ipoe.Frame(f)
-	default:
-		l.stats.frames[frameNotServed]++
-	}
-}
 	case ppp:
 		l.stats.frames[frameNotServed]++
 		l.unserved(f, ppp, "pppoe is not served by the line's entry of access.ports")
-
-// ---- access.Host ----------------------------------------------------------------------------------------------------
+	default:
+		l.stats.frames[frameNotServed]++
 		l.unserved(f, ppp, "ipoe is not served by the line's entry of access.ports")
 	}
 }
@@ -262,6 +258,11 @@ func (l *Loop) unserved(f *access.Frame, ppp bool, why string) {
 		kind = access.PPPoE
 	case f.EtherType == etherIPv6:
 		kind = access.IPoE6
+	}
+	l.history.note(&access.Request{Kind: kind, Line: f.Line}, "", why)
+}
+
+// ---- access.Host ----------------------------------------------------------------------------------------------------
 
 // Now is access.Host's.
 func (l *Loop) Now() time.Time { return l.opt.Now() }

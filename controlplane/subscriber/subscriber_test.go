@@ -404,13 +404,26 @@ func TestFindsAndDrains(t *testing.T) {
 	testkit.ErrorIf(t, len(b.Rows("nobody")) != 0 || len(b.Rows("")) != 2, "%+v", b.Rows(""))
 	b.judge.hold = true
 	asked := b.signIn(request("asked", 4))
-	testkit.Equal(t, b.Drain(), 2, "ended")
+	testkit.Equal(t, ended(b.Drain()), 2, "ended")
+	testkit.Equal(t, b.Resume(), false, "resumed before all have ended")
 	late := b.signIn(request("late", 3))
 	b.judge.late[0]()
 	b.pass(time.Minute)
 	testkit.ErrorIf(t, !late.verdict.Silent || !asked.verdict.Silent || b.judge.last().Kind != aaa.Off ||
 		len(b.layer.sessions) != 0, "%+v", b.judge.last())
+	b.judge.hold = false
+	for range 2 {
+		testkit.Equal(t, b.Resume(), true, "resumed")
+	}
+	testkit.Equal(t, b.judge.last().Kind, aaa.On, "the record of a resume")
+	b.up(request("late", 3))
+	_, again := b.Drain()
+	b.pass(time.Minute)
+	<-again
+	testkit.Equal(t, b.judge.last().Kind, aaa.Off, "the record of another drain")
 }
+
+func ended(n int, _ <-chan struct{}) int { return n }
 
 func everyone(*access.Plan) bool { return true }
 
@@ -451,10 +464,10 @@ func TestDrainIsBounded(t *testing.T) {
 	b.up(request("anna", 1))
 	b.up(request("bob", 2))
 	b.layer.away = true
-	testkit.Equal(t, b.Drain(), 2, "ended")
+	testkit.Equal(t, ended(b.Drain()), 2, "ended")
 	b.pass(drainTime - time.Second)
 	testkit.Equal(t, b.judge.last().Kind, aaa.Start, "the last record")
-	testkit.Equal(t, b.Drain(), 0, "ended by another drain")
+	testkit.Equal(t, ended(b.Drain()), 0, "ended by another drain")
 	b.pass(2 * time.Second)
 	b.layer.away = false
 	b.pass(time.Minute)

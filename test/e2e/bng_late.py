@@ -114,6 +114,10 @@ def main():
     told = Counter((r["Acct-Session-Id"], r["Acct-Status-Type"], r.get("Acct-Input-Octets"), r.get("Acct-Session-Time"))
                    for r in records() if "Acct-Status-Type" in r)
     check(max(told.values()) == 1, f"records that came twice: {told}")
+    drained = status()["drain"]
+    check(drained["sign_ins"] and not drained["announced"], f"the drain in status: {drained}")
+    subprocess.run([os.environ["BIN"] + "/isthmus", "resume"], check=True)
+    wait_until(lambda: records()[-1]["Acct-Status-Type"] == "Accounting-On", "Accounting-On", 15)
     done("late")
 
 

@@ -58,6 +58,15 @@ func (s *Sessions) Collectors() (list []view.Collector) {
 	return list
 }
 
+// SetDrained refuses new associations, or takes them again; false: there is no PFCP.
+func (s *Sessions) SetDrained(on bool) bool {
+	if s == nil || s.server == nil {
+		return false
+	}
+	s.server.SetDrained(on)
+	return true
+}
+
 // Release asks a CP function to release its association.
 func (s *Sessions) Release(ctx context.Context, id string, period time.Duration) error {
 	if s == nil || s.server == nil {

@@ -238,6 +238,26 @@ func (r *Reconciler) reconcile(ctx context.Context, all bool) {
 	}
 }
 
+// mayAnnounce: no drain has withdrawn the announcements.
+func (r *Reconciler) mayAnnounce() bool {
+	return r.state.Drain.Since.IsZero() || r.state.Drain.Announced
+}
+
+// Drain publishes what is drained, and withdraws the announcements or puts them back. The zero Drain is a resume.
+func (r *Reconciler) Drain(ctx context.Context, d v1.Drain) error {
+	_, err := r.Do(ctx, func(context.Context) (v1.Result, error) {
+		r.state.Drain = d
+		if !r.mayAnnounce() {
+			r.kernel.Announce(false)
+		} else if r.state.DataPlane == v1.StateReady {
+			r.kernel.Announce(true)
+		}
+		r.publish()
+		return v1.Result{}, nil
+	})
+	return err
+}
+
 // before returns the plan to fall back to, nil without one. It is the last one held, or the control plane's own file
 // when we started with an applied configuration.
 func (r *Reconciler) before() *plan.Plan {
@@ -259,7 +279,7 @@ func (r *Reconciler) before() *plan.Plan {
 func (r *Reconciler) settled(res v1.Result, err error) {
 	if err == nil {
 		r.confirmed = r.plan
-		r.kernel.Announce(true)
+		r.kernel.Announce(r.mayAnnounce())
 		r.state.DataPlane, r.state.LastError, r.state.Reconciled = v1.StateReady, "", time.Now()
 		r.state.Changes += uint64(res.Put + res.Deleted)
 	} else {

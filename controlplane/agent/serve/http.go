@@ -222,9 +222,3 @@ func (a *API) handleClear(w http.ResponseWriter, r *http.Request) {
 	auth.Did(r.Context(), a.Events, "subscriber.cleared", who, err, "cause", cause, "ended", out.Ended)
 	answer(w, out, err)
 }
-
-func (a *API) handleDrain(w http.ResponseWriter, r *http.Request) {
-	out, err := a.SignIns.Drain(r.Context())
-	auth.Did(r.Context(), a.Events, "subscriber.drained", "", err, "ended", out.Ended, "accounting", out.Accounting)
-	answer(w, out, err)
-}

@@ -48,14 +48,12 @@ func (a *API) routes(document []byte) []endpoint {
 	verb := func(verb string) endpoint {
 		o := op("POST", "/v1/stream/"+verb, verb+"Stream", verb+" test traffic", v1.Result{},
 			text("name", "of one stream; absent: all"))
-		return endpoint{o, auth.Operate, func(w http.ResponseWriter,
-			r *http.Request) {
-			a.handleStream(w, r, verb)
-		}}
+		return endpoint{o, auth.Operate,
+			func(w http.ResponseWriter, r *http.Request) { a.handleStream(w, r, verb) }}
 	}
 	return []endpoint{
 		{op("GET", "/v1/status", "status", "the state of control plane and data plane", v1.Status{}), auth.Read,
-			func(w http.ResponseWriter, _ *http.Request) { answer(w, a.State.Status(), nil) }},
+			func(w http.ResponseWriter, _ *http.Request) { answer(w, a.status(), nil) }},
 		{op("GET", "/v1/events", "events",
 			"what happened, oldest first; with Accept: text/event-stream a stream of server-sent events",
 			events.Page{},
@@ -92,11 +90,13 @@ func (a *API) routes(document []byte) []endpoint {
 			text("subscriber", "name, MAC, IP address, circuit id, line or Acct-Session-Id"),
 			text("cause", "of accounting (RFC 2866), such as admin-reset, the default")), auth.Operate,
 			a.handleClear},
-		{op("POST", "/v1/subscriber/drain", "drainSubscribers",
-			"end all subscribers who signed in and take no new ones; "+
-				"it waits up to a minute for RADIUS servers to take accounting",
-			v1.Drained{}), auth.Operate,
-			a.handleDrain},
+		{op("POST", "/v1/drain", "drain",
+			"withdraw announcements, end subscribers who signed in, have associations over PFCP released; "+
+				"it waits for them, and a minute for accounting",
+			v1.Drained{}, openapi.Parameter{Name: "keep", Text: "announcements stay", Type: "boolean"},
+			whole("graceful", "seconds that CP functions get for their sessions, at most 90")),
+			auth.Operate, a.handleDrain},
+		{op("POST", "/v1/resume", "resume", "take back what a drain did", v1.Result{}), auth.Operate, a.handleResume},
 		{follow, auth.Operate, a.handleTrace},
 		{streams, auth.Operate, a.handleStreams},
 		verb("start"), verb("stop"),

@@ -30,6 +30,8 @@ type Owner interface {
 	Reload(ctx context.Context) (v1.Result, error)
 	// Do runs fn between two transactions.
 	Do(ctx context.Context, fn func(ctx context.Context) (v1.Result, error)) (v1.Result, error)
+	// Drain publishes what is drained, and withdraws the announcements or puts them back.
+	Drain(ctx context.Context, d v1.Drain) error
 	// Ignored are the kernel's routes that are not followed, at most so many of each kind.
 	Ignored(ctx context.Context, most int) ([]kernel.Ignored, error)
 }
@@ -49,22 +51,23 @@ type Sessions interface {
 type SignIns interface {
 	Rows(ctx context.Context, key string) ([]subscriber.Row, []subscriber.Attempt, error)
 	view.SignIns
-	// Clear ends the sessions of who is named, for a cause by its word; Drain all.
+	// Clear ends the sessions of who is named, for a cause by its word.
 	Clear(ctx context.Context, who, cause string) (v1.Cleared, error)
-	Drain(ctx context.Context) (v1.Drained, error)
 }
 
 // Options are whom the API asks.
 type Options struct {
-	State    *reconcile.Published
-	Owner    Owner
-	Sessions Sessions
-	SignIns  SignIns
-	Events   *events.Log
-	Guard    *auth.Guard
-	DPSocket string // where a trace has a connection of its own
-	DPBinary string // which compiles a trace's filter
-	Log      *slog.Logger
+	State        *reconcile.Published
+	Owner        Owner
+	Sessions     Sessions
+	SignIns      SignIns
+	Associations Associations // of Sessions
+	Subscribers  Subscribers  // of SignIns
+	Events       *events.Log
+	Guard        *auth.Guard
+	DPSocket     string // where a trace has a connection of its own
+	DPBinary     string // which compiles a trace's filter
+	Log          *slog.Logger
 }
 
 // API answers clients. Methods may be called from any goroutine.

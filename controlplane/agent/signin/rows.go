@@ -142,23 +142,43 @@ func (s *SignIns) Clear(ctx context.Context, who, word string) (out v1.Cleared, 
 // drainWait bounds what a drain waits for: the ends of sessions, then servers that take accounting.
 const drainWait = time.Minute
 
-// Drain refuses new sign-ins, and ends all sessions.
-func (s *SignIns) Drain(ctx context.Context) (out v1.Drained, err error) {
+// Enabled: subscribers sign in here.
+func (s *SignIns) Enabled() bool { return s != nil }
+
+// Drain refuses new sign-ins, and ends all sessions. Without sign-in there is nothing to do.
+func (s *SignIns) Drain(ctx context.Context, out *v1.Drained) error {
 	if s == nil {
-		return out, errNobody
+		return nil
 	}
-	var ended int
-	if err = s.Loop.Ask(ctx, func() { ended = s.Loop.Drain() }); err == nil {
-		out.Ended = ended
-		ctx, cancel := context.WithTimeout(ctx, drainWait)
-		defer cancel()
-		select {
-		case <-s.Loop.Drained():
-		case <-ctx.Done():
-		}
-		if out.Accounting = s.AAA.Settled(ctx); out.Accounting > 0 {
-			out.File = store.AccountsPath(s.opt.Store)
-		}
+	var ended int // the loop may write these after the caller gave up
+	var drained <-chan struct{}
+	if err := s.Loop.Ask(ctx, func() { ended, drained = s.Loop.Drain() }); err != nil {
+		return err
 	}
-	return out, err
+	out.SignIn, out.Ended = true, ended
+	ctx, cancel := context.WithTimeout(ctx, drainWait)
+	defer cancel()
+	select {
+	case <-drained:
+	case <-ctx.Done():
+	}
+	if out.Accounting = s.AAA.Settled(ctx); out.Accounting > 0 {
+		out.File = store.AccountsPath(s.opt.Store)
+	}
+	return nil
+}
+
+// Resume takes sign-ins again.
+func (s *SignIns) Resume(ctx context.Context) error {
+	if s == nil {
+		return nil
+	}
+	var over bool // the loop may write it after the caller gave up
+	if err := s.Loop.Ask(ctx, func() { over = s.Loop.Resume() }); err != nil {
+		return err
+	}
+	if !over {
+		return errors.New("sessions of the drain still end: try again in ten seconds")
+	}
+	return nil
 }

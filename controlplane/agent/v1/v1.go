@@ -46,6 +46,9 @@ type Status struct {
 	KernelWhy     string          `json:"kernel_why" private:"words"` // one of them
 	RoutesIgnored map[string]int  `json:"routes_ignored"`             // of the kernel's, by reason
 
+	Drain        Drain `json:"drain"`
+	Associations int   `json:"associations"` // over PFCP
+
 	RefusedRequests  uint64 `json:"refused_requests"`  // of the API by TCP: bad tokens, foreign pages
 	Events           uint64 `json:"events"`            // since start
 	Followers        int    `json:"followers"`         // of events
@@ -131,11 +134,31 @@ type Cleared struct {
 	Ended int `json:"ended"`
 }
 
-// Drained is what a drain ended, and which accounting records are not sent yet.
+// Drained is what a drain did, part by part, in its order.
 type Drained struct {
-	Ended      int    `json:"ended"`
-	Accounting int    `json:"accounting"`     // records that wait for a RADIUS server
-	File       string `json:"file,omitempty"` // where they are kept
+	Announced    int                  `json:"announced"`      // prefixes that routing daemons had from us
+	Kept         bool                 `json:"kept"`           // they still have them
+	SignIn       bool                 `json:"sign_in"`        // subscribers sign in here
+	Ended        int                  `json:"ended"`          // sessions of subscribers
+	Accounting   int                  `json:"accounting"`     // records that wait for a RADIUS server
+	File         string               `json:"file,omitempty"` // where they are kept
+	Associations []DrainedAssociation `json:"associations"`   // over PFCP
+	Sessions     int                  `json:"sessions"`       // over PFCP, that are left
+}
+
+// DrainedAssociation is one whose CP function was asked to release it.
+type DrainedAssociation struct {
+	ID    string `json:"id"`
+	State string `json:"state"`         // released, refused, left: agreed, and not released in time
+	Why   string `json:"why,omitempty"` // refused
+}
+
+// Drain is which parts are drained. Undone by a resume, or a start.
+type Drain struct {
+	Since        time.Time `json:"since,omitzero"` // absent: none
+	Announced    bool      `json:"announced"`      // announcements stay
+	SignIns      bool      `json:"sign_ins"`       // sign-ins are refused
+	Associations bool      `json:"associations"`   // associations over PFCP are refused
 }
 
 // Failure is the body of every answer that is not 200.
