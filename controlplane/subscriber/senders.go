@@ -10,10 +10,10 @@ import (
 	"isthmus/controlplane/access"
 )
 
-// senders are the lines with most frames for the control plane, in two spans of time: the one that runs and the one
-// before. The data plane's limits leave a flooding line its own share, which is more than others send: it is among the
-// first. Memory is bounded. Where a span is full, a new line takes the place of the one with fewest frames, and begins
-// with its count (space-saving: Metwally, Agrawal, El Abbadi).
+// senders are the lines with most frames for the control plane, in two spans of time: the running one and its
+// predecessor. The data plane's limits leave a flooding line its own share, which is more than others send: it is among
+// the first. Memory is bounded. Where a span is full, a new line takes the place of the one with fewest frames, and
+// begins with its count (space-saving: Metwally, Agrawal, El Abbadi).
 type senders struct {
 	began   time.Time
 	is, was map[access.Line]*sender
