@@ -311,7 +311,7 @@ int event_notify(struct worker *w, uint16_t number, uint32_t index, uint64_t arg
 
 	w->notified++;
 	if (r->head - __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE) == EVENT_RING) {
-		__atomic_store_n(&r->lost, r->lost + 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&r->lost, r->lost + 1, __ATOMIC_RELEASE); // behind the marks that lost() looks for
 		return -1;
 	}
 	r->entry[r->head % EVENT_RING] = (struct notice){.number = number, .index = index, .argument = argument};
@@ -330,7 +330,7 @@ static int drain(uint32_t worker)
 		__atomic_store_n(&r->tail, at + 1, __ATOMIC_RELEASE);
 		events.number[t.number].fn(worker, t.index, t.argument);
 	}
-	uint64_t lost = __atomic_load_n(&r->lost, __ATOMIC_RELAXED);
+	uint64_t lost = __atomic_load_n(&r->lost, __ATOMIC_ACQUIRE);
 	int more = lost != r->lost_seen;
 	r->lost_seen = lost;
 	return more;

@@ -190,7 +190,7 @@ static uint16_t synth_rx(struct port *p, uint16_t queue, struct rte_mbuf **pkts,
 	uint32_t at = sp->cursor[w->id].at;
 	sp->cursor[w->id].at += n;
 	for (uint16_t i = 0; i < n; i++) {
-		struct stream *s = streams.live[pattern->slot[at++ % PATTERN]];
+		struct stream *s = __atomic_load_n(&streams.live[pattern->slot[at++ % PATTERN]], __ATOMIC_ACQUIRE);
 
 		if (unlikely(s == NULL) || !may_send(s, &s->worker[w->id], w))
 			continue;

@@ -24,12 +24,13 @@ void sleeper_close(struct sleeper *s);
 
 static inline int sleeper_listens(const struct sleeper *s)
 {
-	return (int)__atomic_load_n(&s->listening, __ATOMIC_RELAXED);
+	return (int)__atomic_load_n(&s->listening, __ATOMIC_ACQUIRE); // what it counted before is seen, too
 }
 
 static inline void sleeper_listen(struct sleeper *s)
 {
-	__atomic_store_n(&s->listening, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&s->listening, 1, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 static inline void sleeper_up(struct sleeper *s)

@@ -119,7 +119,9 @@ static uint64_t walk(struct worker *w, uint64_t start)
 		graph_link(w);
 	while (likely(head != graph->tail)) {
 		struct rte_node *node = RTE_PTR_ADD(graph, reel[(int32_t)head++]);
-		uint16_t objects = node->process(graph, node, node->objs, node->idx);
+		// A trace replaces it, and has made what its own function reads.
+		rte_node_process_t process = __atomic_load_n(&node->process, __ATOMIC_ACQUIRE);
+		uint16_t objects = process(graph, node, node->objs, node->idx);
 		uint64_t end = rte_rdtsc();
 
 		node->total_cycles += clock_passed(end, start, UINT64_MAX);
@@ -155,9 +157,11 @@ static void *worker_main(void *arg)
 		w->now = worker_time(w, last);
 		w->due = UINT64_MAX;
 		uint64_t now = walk(w, last), took = clock_passed(now, last, UINT64_MAX);
-		// All reads of this walk are done: the grace period's mark. Sequentially consistent: the next walk's
-		// reads come after control_synchronize() can see it.
-		__atomic_store_n(&w->walks, w->walks + 1, __ATOMIC_SEQ_CST);
+		// All reads of this walk are done: the grace period's mark. The fence pairs with that of
+		// control_synchronize(): the next walk's reads come after it can see the mark. A sequentially consistent
+		// store alone lets them pass on arm64.
+		__atomic_store_n(&w->walks, w->walks + 1, __ATOMIC_RELEASE);
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		if (unlikely(took > w->longest_ticks))
 			w->longest_ticks = took;
 		note_stall(w, took);

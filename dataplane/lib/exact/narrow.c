@@ -64,6 +64,7 @@ int narrow_lookup_further(const struct narrow *t, uint64_t hash, uint64_t key, u
 {
 	struct exact_key k;
 
+	__atomic_thread_fence(__ATOMIC_ACQUIRE); // a key that left the first block is in the other
 	if (narrow_find(narrow_other(t, hash), key, value))
 		return 1;
 	if (likely(__atomic_load_n(&t->spilled, __ATOMIC_ACQUIRE) == 0))
@@ -81,6 +82,14 @@ static struct narrow_entry *entry_of(struct narrow_block *b, uint64_t key)
 	return NULL;
 }
 
+// Into an entry that was another key's until now, perhaps: its readers see that key go before they see this value.
+static void fill(struct narrow_entry *e, uint64_t key, uint64_t value)
+{
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	__atomic_store_n(&e->value, value, __ATOMIC_RELAXED);
+	__atomic_store_n(&e->key, key, __ATOMIC_RELEASE);
+}
+
 // Moves the key of a full block, which is its first, to its other block, and returns the place. Readers look into the
 // first block before the other, so they find the key in one of them.
 static struct narrow_entry *make_room(struct narrow *t, struct narrow_block *b)
@@ -92,8 +101,7 @@ static struct narrow_entry *make_room(struct narrow *t, struct narrow_block *b)
 
 		if (to == NULL)
 			continue;
-		__atomic_store_n(&to->value, from->value, __ATOMIC_RELAXED);
-		__atomic_store_n(&to->key, from->key, __ATOMIC_RELEASE);
+		fill(to, from->key, from->value);
 		__atomic_store_n(&from->key, 0, __ATOMIC_RELEASE);
 		return from;
 	}
@@ -166,8 +174,7 @@ int narrow_add(struct narrow *t, uint64_t key, uint64_t value)
 		e = make_room(t, other);
 	if (e == NULL)
 		return add_spilled(t, key, value);
-	__atomic_store_n(&e->value, value, __ATOMIC_RELAXED);
-	__atomic_store_n(&e->key, key, __ATOMIC_RELEASE);
+	fill(e, key, value);
 	count(t, 1);
 	return 0;
 }

@@ -64,7 +64,7 @@ static void judge(struct lcp *l)
 
 static int is_due(const struct worker *w, const struct lcp *l, uint32_t clock)
 {
-	return __atomic_load_n(&l->interval, __ATOMIC_RELAXED) != 0 && l->worker == w->id &&
+	return __atomic_load_n(&l->interval, __ATOMIC_ACQUIRE) != 0 && l->worker == w->id &&
 	       __atomic_load_n(&l->opened, __ATOMIC_ACQUIRE) && lcp_reached(clock, l->due);
 }
 

@@ -8,7 +8,7 @@
 struct local {
 	uint8_t family;
 	uint8_t address[16];
-	uint32_t users; // paths and instances, staged ones included; 0: free
+	uint32_t users; // paths and instances, staged ones included; 0: free; the address is seen with it
 };
 
 static struct {
@@ -26,7 +26,7 @@ uint16_t path_local_id(uint8_t family, const uint8_t *address)
 	uint32_t n = __atomic_load_n(&locals.count, __ATOMIC_ACQUIRE);
 
 	for (uint32_t i = 0; i < n; i++)
-		if (locals.local[i].family == family && locals.local[i].users != 0 &&
+		if (__atomic_load_n(&locals.local[i].users, __ATOMIC_ACQUIRE) != 0 && locals.local[i].family == family &&
 			memcmp(locals.local[i].address, address, address_bytes(family)) == 0)
 			return (uint16_t)i;
 	return PATH_LOCAL_NONE;
@@ -49,7 +49,7 @@ int path_local_take(const struct api_address *a, uint16_t *id)
 	memset(&locals.local[i], 0, sizeof(locals.local[i]));
 	locals.local[i].family = a->family;
 	memcpy(locals.local[i].address, a->bytes, address_bytes(a->family));
-	locals.local[i].users = 1;
+	__atomic_store_n(&locals.local[i].users, 1, __ATOMIC_RELEASE);
 	if (i == locals.count)
 		__atomic_store_n(&locals.count, i + 1, __ATOMIC_RELEASE);
 	*id = (uint16_t)i;

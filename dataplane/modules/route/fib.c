@@ -92,7 +92,7 @@ static __rte_always_inline uint32_t hop_of(uint32_t slot, const uint8_t *destina
 		return slot & UINT16_MAX;
 	const struct rib_entry *r = &rib[number_of(slot)];
 	return __atomic_load_n(
-		ip_prefix_equal(r->address, destination, r->length) ? &r->hop : &r->under, __ATOMIC_RELAXED);
+		ip_prefix_equal(r->address, destination, r->length) ? &r->hop : &r->under, __ATOMIC_ACQUIRE);
 }
 
 static __rte_always_inline uint32_t lookup(uint8_t table, const uint8_t *destination)
@@ -246,7 +246,7 @@ static void paint(uint32_t *slot, const struct paint *p)
 		put(slot, p->value);
 		return;
 	}
-	__atomic_store_n(&r->under, (uint16_t)p->value, __ATOMIC_RELAXED);
+	__atomic_store_n(&r->under, (uint16_t)p->value, __ATOMIC_RELEASE);
 	r->under_length = (uint8_t)(p->value >> 16);
 }
 

@@ -486,7 +486,7 @@ static void lead_to(struct change *c)
 	c->old = r->hop; // the plan's hold is the entry's now
 	if (present && r->hop == c->hop)
 		return;
-	__atomic_store_n(&r->hop, c->hop, __ATOMIC_RELAXED);
+	__atomic_store_n(&r->hop, c->hop, __ATOMIC_RELEASE); // the next hop may be as new
 	if (present) {
 		fib_replace(c->entry);
 		return;
