@@ -16,6 +16,8 @@
 #define CRC32C_32 __crc32cw
 #endif
 
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tags are copied as they are in memory");
+
 #define TAG_BYTES 16
 #define TAG_FLOWS (1u << 24)
 #define TAG_STREAMS 256

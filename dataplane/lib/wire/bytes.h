@@ -6,6 +6,9 @@
 #include <stdint.h>
 #include <string.h>
 
+// Here and where a union names one half of a word (rule/rule.h). The contract's messages are in the machine's order.
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "for little-endian machines alone: x86-64, arm64");
+
 static inline uint16_t load16(const uint8_t *p)
 {
 	uint16_t v;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain IPv4 headers checked all at once: each field's bounds are a 16-bit lane, "at least a, at most b more". Most
-// good headers pass; the others are checked field by field (wire/ip.h, wire/plain.h).
+// Plain IPv4 headers checked all at once. Most good headers pass; the others are checked field by field (wire/ip.h,
+// wire/plain.h). With AVX2 each field's bounds are a 16-bit lane, "at least a, at most b more":
 //
 //   half 0: outer length, outer source, inner length, inner fragmentation, inner source
 //   half 1: outer UDP length, GTP-U length, inner destination, inner UDP length
@@ -102,16 +102,40 @@ static inline int lanes_gpdu_good(const uint8_t *outer, uint32_t length, const u
 	       lanes_good(v, lengths, mask_a, a, b, udp);
 }
 
-#else // nothing is found good here
+#else // the same without a branch for each field: what differs is gathered
+
+// 1 unless between 1 and 223 and not 127.
+static inline uint32_t lanes_no_host(uint8_t octet)
+{
+	return (uint32_t)((uint8_t)(octet - 1) > 222) | (octet == 127);
+}
+
+// Of the packet that fills `rest` bytes. 0: good.
+static inline uint32_t lanes_ip4_differs(const uint8_t *ip, uint32_t rest)
+{
+	return (load16(ip + 2) ^ rest) | (load16(ip + 6) & 0x3fff) | lanes_no_host(ip[12]) | lanes_no_host(ip[16]);
+}
+
+static inline int lanes_transport_good(const uint8_t *ip, uint32_t rest)
+{
+	if (ip[9] == IP_PROTOCOL_UDP)
+		return load16(ip + IP4_HEADER + 4) - 8u <= rest - IP4_HEADER - 8;
+	return ip[9] == IP_PROTOCOL_TCP && lanes_tcp_good(ip + IP4_HEADER, rest - IP4_HEADER);
+}
 
 static inline int lanes_ip4_good(const uint8_t *ip, uint32_t rest)
 {
-	return 0;
+	return rest >= IP4_HEADER + 8 && lanes_ip4_differs(ip, rest) == 0 && lanes_transport_good(ip, rest);
 }
 
 static inline int lanes_gpdu_good(const uint8_t *outer, uint32_t length, const uint8_t *ip)
 {
-	return 0;
+	uint32_t header = (uint32_t)(ip - outer), rest = length - header;
+	uint32_t differs = (load16(outer + 2) ^ length) | (load16(outer + IP4_HEADER + 4) ^ (length - IP4_HEADER)) |
+			   (load16(outer + IP4_HEADER + 10) ^ (length - IP4_HEADER - 16)) | lanes_no_host(outer[12]);
+
+	return length >= header + IP4_HEADER + 8 && (differs | lanes_ip4_differs(ip, rest)) == 0 &&
+	       lanes_transport_good(ip, rest);
 }
 
 #endif
