@@ -96,8 +96,9 @@ version_here() {
 	git_here describe --always --dirty 2>/dev/null || printf 'unknown\n'
 }
 
+# usage: build_go [FOLDER]
 build_go() {
-	go build -ldflags "-bindnow -X isthmus/controlplane/command.Version=$(version_here)" -o build/ \
+	go build -ldflags "-bindnow -X isthmus/controlplane/command.Version=$(version_here)" -o "${1:-build}/" \
 		./controlplane/cmd/isthmus ./lab/cmd/isthmus-lab ./lab/cmd/isthmus-traffic
 }
 

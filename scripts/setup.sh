@@ -189,7 +189,7 @@ get_freeradius() {
 	printf '%s\n' 'Types: deb' 'URIs: http://deb.debian.org/debian' 'Suites: bookworm-backports' \
 		'Components: main' "Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg" \
 		>"$tmp/parts/backports.sources"
-	if (cd "$tmp" && backports update && backports download freeradius freeradius-common libfreeradius3 &&
+	if (cd "$tmp" && apt_here update && apt_here download freeradius freeradius-common libfreeradius3 &&
 		for deb in *.deb; do dpkg-deb -x "$deb" root || exit 1; done) >"$dir.log" 2>&1; then
 		rm -rf "$dir" "$dir.log"
 		mv "$tmp/root" "$dir"
@@ -200,7 +200,7 @@ get_freeradius() {
 }
 
 # apt-get with the sources, lists and cache of this folder.
-backports() {
+apt_here() {
 	apt-get -q -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$PWD/parts" \
 		-o Dir::State::Lists="$PWD/lists" -o Dir::Cache="$PWD/cache" -o APT::Sandbox::User= \
 		-o Acquire::Retries=3 -o Acquire::Languages=none "$@"

@@ -15,6 +15,8 @@ set -euo pipefail
 . scripts/lint.sh
 # shellcheck source=scripts/vm.sh
 . scripts/vm.sh
+# shellcheck source=scripts/cross.sh
+. scripts/cross.sh
 # shellcheck source=scripts/test.sh
 . scripts/test.sh
 
@@ -48,10 +50,7 @@ step_unit() {
 	flock "$dir/.dev-options" meson test -C "$dir" --print-errorlogs --num-processes 2 "${suite[@]}" || status=$?
 	[[ -f $dir/meson-logs/testlog.json ]] || return "$status"
 	# shellcheck disable=SC2046 # three words are wanted
-	counts "$name" $(jq -rs 'map(.result)
-		| (map(select(. == "OK" or . == "EXPECTEDFAIL")) | length) as $ok
-		| (map(select(. == "SKIP")) | length) as $skip
-		| "\($ok) \(length - $ok - $skip) \($skip)"' "$dir/meson-logs/testlog.json")
+	counts "$name" $(unit_counts "$dir")
 	jq -rs -f scripts/unit_faults.jq "$dir/meson-logs/testlog.json" >"$LOGS/$name.faults"
 	return "$status"
 }
@@ -90,10 +89,21 @@ step_go() {
 	rm "$LOGS/go-raced.json"
 	jq -rj 'select(.Action == "output" or .Action == "build-output") | .Output' "$json"
 	# shellcheck disable=SC2046 # three words are wanted
-	counts go $(jq -rs 'map(select(.Test and (.Test | contains("/") | not)) | .Action)
-		| [(map(select(. == "pass")) | length), (map(select(. == "fail")) | length), (map(select(. == "skip")) | length)]
-		| map(tostring) | join(" ")' "$json")
+	counts go $(go_counts "$json")
 	jq -rs -f scripts/go_faults.jq "$json" >"$LOGS/go.faults"
+	return "$status"
+}
+
+# All for arm64, and its tests under qemu-user: with --long.
+step_arm64() {
+	local status=0
+	if ! command -v apt-get >/dev/null; then
+		printf 'skip: needs Debian'"'"'s arm64 packages\n'
+		exit 77
+	fi
+	cross_build
+	cross_test || status=$?
+	counts arm64 "${CROSS_SUM[@]}"
 	return "$status"
 }
 

@@ -81,6 +81,21 @@ run_jobs() {
 	done
 }
 
+# Prints how many passed, failed and were skipped: of meson's last tests in the build folder DIR, of `go test -json`.
+unit_counts() {
+	jq -rs 'map(.result)
+		| (map(select(. == "OK" or . == "EXPECTEDFAIL")) | length) as $ok
+		| (map(select(. == "SKIP")) | length) as $skip
+		| "\($ok) \(length - $ok - $skip) \($skip)"' "$1/meson-logs/testlog.json"
+}
+
+# Those of top-level tests.
+go_counts() {
+	jq -rs 'map(select(.Test and (.Test | contains("/") | not)) | .Action)
+		| [(map(select(. == "pass")) | length), (map(select(. == "fail")) | length), (map(select(. == "skip")) | length)]
+		| map(tostring) | join(" ")' "$1"
+}
+
 # Why ./dev test leaves the script to --long; nothing: it does not.
 long_reason() {
 	sed -n '1,8s/^# --long: //p' "$1"
@@ -209,6 +224,7 @@ verb_test() {
 	step go "$WEIGHT_STEP" step_go
 	step lint "$WEIGHT_LIGHT" step_lint
 	step unit "$WEIGHT_LIGHT" step_unit build
+	[[ ${LONG:-0} == 0 ]] || step arm64 "$WEIGHT_ALONE" step_arm64
 	scripts_jobs
 	if [[ " ${NAMES[*]} " == *" vm-"* ]]; then
 		TEST_WORDS=()
