@@ -8,7 +8,7 @@ CROSS_TOOLS=(gcc-aarch64-linux-gnu qemu-user-static)
 CROSS_PACKAGES=(libdpdk-dev libpcap-dev libcmocka-dev libc6-dev)
 CROSS_BUILD=build-arm64
 
-# What cannot run under qemu-user, and why. C tests by name, Go tests as PACKAGE:PATTERN.
+# C tests that cannot run under qemu-user, and why.
 declare -A CROSS_APART=()
 
 # Packages with arithmetic, or with layouts that the C programs share.
@@ -26,14 +26,27 @@ cross_dir() {
 }
 
 # Debian 13's has another name, and is as static.
-cross_emulator() {
+cross_qemu() {
 	command -v qemu-aarch64-static || command -v qemu-aarch64
 }
 
-cross_tools() {
-	command -v apt-get >/dev/null || die "./dev cross needs Debian's cross compiler and arm64 packages"
-	if ! command -v aarch64-linux-gnu-gcc >/dev/null || ! cross_emulator >/dev/null; then
-		install_packages "${CROSS_TOOLS[@]}"
+# Prints what runs a program: on a processor that has no more than the build asks for (meson_options.txt).
+cross_emulator() {
+	printf '%s -cpu cortex-a72 -L %s/root\n' "$(cross_qemu)" "$(cross_dir)"
+}
+
+cross_has_tools() {
+	command -v aarch64-linux-gnu-gcc >/dev/null && cross_qemu >/dev/null
+}
+
+# Prints why nothing can be built for arm64 here. Succeeds when there is a reason.
+cross_obstacle() {
+	if ! command -v apt-get >/dev/null; then
+		printf 'it needs apt, and Debian packages for arm64\n'
+	elif ! cross_has_tools && ! is_root; then
+		printf 'it needs the Debian packages %s, which root may install\n' "${CROSS_TOOLS[*]}"
+	else
+		return 1
 	fi
 }
 
@@ -77,8 +90,11 @@ cross_root() (
 	cd / && rm -rf "$tmp"
 )
 
+# meson's description of the machine.
 cross_file() {
-	local root=$1 emulator=$2 c="'aarch64-linux-gnu-gcc'" lib=usr/lib/aarch64-linux-gnu
+	local root emulator c="'aarch64-linux-gnu-gcc'" lib=usr/lib/aarch64-linux-gnu
+	root=$(cross_dir)/root
+	emulator=$(cross_emulator)
 	! command -v ccache >/dev/null || c="'ccache', $c"
 	cat <<-END
 		[binaries]
@@ -86,7 +102,7 @@ cross_file() {
 		ar = 'aarch64-linux-gnu-ar'
 		strip = 'aarch64-linux-gnu-strip'
 		pkgconfig = 'pkg-config'
-		exe_wrapper = ['$emulator', '-L', '$root']
+		exe_wrapper = ['${emulator// /\', \'}']
 		[built-in options]
 		c_args = ['--sysroot=$root']
 		c_link_args = ['--sysroot=$root']
@@ -105,17 +121,17 @@ cross_file() {
 # A script in the place of a program, which others start by its name. usage: cross_wrap PROGRAM SCRIPT
 cross_wrap() {
 	mkdir -p "$(dirname "$2")"
-	printf '#!/bin/sh\nexec %s -L %s %s "$@"\n' "$(cross_emulator)" "$(cross_dir)/root" "$PWD/$1" >"$2"
+	printf '#!/bin/sh\nexec %s %s "$@"\n' "$(cross_emulator)" "$PWD/$1" >"$2"
 	chmod +x "$2"
 }
 
 cross_build() {
 	local dir program
-	cross_tools
+	cross_has_tools || install_packages "${CROSS_TOOLS[@]}"
 	cross_root
 	dir=$(cross_dir)
 	say "build for arm64"
-	cross_file "$dir/root" "$(cross_emulator)" >"$dir/cross.new"
+	cross_file >"$dir/cross.new"
 	cmp -s "$dir/cross.new" "$dir/cross.ini" || cp "$dir/cross.new" "$dir/cross.ini"
 	build_dir "$CROSS_BUILD" --cross-file "$dir/cross.ini" --buildtype=release -Dcpu=portable -Dpch=false
 	GOARCH=arm64 CGO_ENABLED=0 build_go "$CROSS_BUILD/go"
@@ -134,7 +150,8 @@ CROSS_SUM=(0 0 0) # passed, failed, skipped
 cross_add() {
 	local i
 	for i in 0 1 2; do
-		CROSS_SUM[i]=$((CROSS_SUM[i] + $((i + 1 > $# ? 0 : ${*:i + 1:1}))))
+		CROSS_SUM[i]=$((CROSS_SUM[i] + ${1:-0}))
+		shift || true
 	done
 }
 
@@ -172,7 +189,7 @@ cross_go() {
 	done)
 	((${#packages[@]})) || return 0
 	GOARCH=arm64 CGO_ENABLED=0 go test -vet=off -p 2 -timeout 3000s -json \
-		-exec "$ROOT/scripts/own_net.sh $(cross_emulator) -L $(cross_dir)/root" "${packages[@]}" >"$json" || true
+		-exec "$PWD/scripts/own_net.sh $(cross_emulator)" "${packages[@]}" >"$json" || true
 	jq -rj 'select(.Action == "output" or .Action == "build-output") | .Output' "$json" |
 		grep -vE '^(=== (RUN|PAUSE|CONT)| *--- PASS|PASS)' || true
 	# shellcheck disable=SC2046
@@ -194,8 +211,10 @@ cross_test() {
 
 # usage: verb_cross arm64 [test [WORD...]]
 verb_cross() {
+	local why
 	[[ ${1:-} == arm64 && ${2:-test} == test ]] ||
 		die "usage: ./dev cross arm64 [test [WORD...]] (arm64 is the only architecture that it knows)"
+	! why=$(cross_obstacle) || die "no build for arm64: $why"
 	ensure_setup
 	cross_build
 	if (($# > 1)); then

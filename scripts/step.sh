@@ -96,9 +96,9 @@ step_go() {
 
 # All for arm64, and its tests under qemu-user: with --long.
 step_arm64() {
-	local status=0
-	if ! command -v apt-get >/dev/null; then
-		printf 'skip: needs Debian'"'"'s arm64 packages\n'
+	local status=0 why
+	if why=$(cross_obstacle); then
+		printf 'skip: %s\n' "$why"
 		exit 77
 	fi
 	cross_build

@@ -9,7 +9,7 @@
 
 LOGS=build/test-logs
 # Ends a hanging job. Far above any job's duration, also on a busy machine.
-JOB_SECONDS=3600
+JOB_SECONDS=7200
 
 NAMES=() # in order of the table
 declare -A COMMAND=() WEIGHT=()
