@@ -4,1093 +4,129 @@
 package radius
 
 const (
-	UserName                                  Type = 1
-	UserPassword                              Type = 2
-	CHAPPassword                              Type = 3
-	NASIPAddress                              Type = 4
-	NASPort                                   Type = 5
-	ServiceType                               Type = 6
-	FramedProtocol                            Type = 7
-	FramedIPAddress                           Type = 8
-	FramedIPNetmask                           Type = 9
-	FramedRouting                             Type = 10
-	FilterId                                  Type = 11
-	FramedMTU                                 Type = 12
-	FramedCompression                         Type = 13
-	LoginIPHost                               Type = 14
-	LoginService                              Type = 15
-	LoginTCPPort                              Type = 16
-	ReplyMessage                              Type = 18
-	CallbackNumber                            Type = 19
-	CallbackId                                Type = 20
-	FramedRoute                               Type = 22
-	FramedIPXNetwork                          Type = 23
-	State                                     Type = 24
-	Class                                     Type = 25
-	VendorSpecific                            Type = 26
-	SessionTimeout                            Type = 27
-	IdleTimeout                               Type = 28
-	TerminationAction                         Type = 29
-	CalledStationId                           Type = 30
-	CallingStationId                          Type = 31
-	NASIdentifier                             Type = 32
-	ProxyState                                Type = 33
-	LoginLATService                           Type = 34
-	LoginLATNode                              Type = 35
-	LoginLATGroup                             Type = 36
-	FramedAppleTalkLink                       Type = 37
-	FramedAppleTalkNetwork                    Type = 38
-	FramedAppleTalkZone                       Type = 39
-	AcctStatusType                            Type = 40
-	AcctDelayTime                             Type = 41
-	AcctInputOctets                           Type = 42
-	AcctOutputOctets                          Type = 43
-	AcctSessionId                             Type = 44
-	AcctAuthentic                             Type = 45
-	AcctSessionTime                           Type = 46
-	AcctInputPackets                          Type = 47
-	AcctOutputPackets                         Type = 48
-	AcctTerminateCause                        Type = 49
-	AcctMultiSessionId                        Type = 50
-	AcctLinkCount                             Type = 51
-	AcctInputGigawords                        Type = 52
-	AcctOutputGigawords                       Type = 53
-	EventTimestamp                            Type = 55
-	EgressVLANID                              Type = 56
-	IngressFilters                            Type = 57
-	EgressVLANName                            Type = 58
-	UserPriorityTable                         Type = 59
-	CHAPChallenge                             Type = 60
-	NASPortType                               Type = 61
-	PortLimit                                 Type = 62
-	LoginLATPort                              Type = 63
-	TunnelType                                Type = 64
-	TunnelMediumType                          Type = 65
-	TunnelClientEndpoint                      Type = 66
-	TunnelServerEndpoint                      Type = 67
-	AcctTunnelConnection                      Type = 68
-	TunnelPassword                            Type = 69
-	ARAPPassword                              Type = 70
-	ARAPFeatures                              Type = 71
-	ARAPZoneAccess                            Type = 72
-	ARAPSecurity                              Type = 73
-	ARAPSecurityData                          Type = 74
-	PasswordRetry                             Type = 75
-	Prompt                                    Type = 76
-	ConnectInfo                               Type = 77
-	ConfigurationToken                        Type = 78
-	EAPMessage                                Type = 79
-	MessageAuthenticator                      Type = 80
-	TunnelPrivateGroupId                      Type = 81
-	TunnelAssignmentId                        Type = 82
-	TunnelPreference                          Type = 83
-	ARAPChallengeResponse                     Type = 84
-	AcctInterimInterval                       Type = 85
-	AcctTunnelPacketsLost                     Type = 86
-	NASPortId                                 Type = 87
-	FramedPool                                Type = 88
-	ChargeableUserIdentity                    Type = 89
-	TunnelClientAuthId                        Type = 90
-	TunnelServerAuthId                        Type = 91
-	NASFilterRule                             Type = 92
-	NASIPv6Address                            Type = 95
-	FramedInterfaceId                         Type = 96
-	FramedIPv6Prefix                          Type = 97
-	LoginIPv6Host                             Type = 98
-	FramedIPv6Route                           Type = 99
-	FramedIPv6Pool                            Type = 100
-	ErrorCause                                Type = 101
-	DelegatedIPv6Prefix                       Type = 123
-	OperatorName                              Type = 126
-	LocationInformation                       Type = 127
-	LocationData                              Type = 128
-	BasicLocationPolicyRules                  Type = 129
-	ExtendedLocationPolicyRules               Type = 130
-	LocationCapable                           Type = 131
-	RequestedLocationInfo                     Type = 132
-	DSLiteTunnelName                          Type = 144
-	FramedIPv6Address                         Type = 168
-	DNSServerIPv6Address                      Type = 169
-	RouteIPv6Information                      Type = 170
-	DelegatedIPv6PrefixPool                   Type = 171
-	StatefulIPv6AddressPool                   Type = 172
-	CiscoAVPair                               Type = 9<<32 | 1
-	CiscoNASPort                              Type = 9<<32 | 2
-	CiscoFaxAccountIdOrigin                   Type = 9<<32 | 3
-	CiscoFaxMsgId                             Type = 9<<32 | 4
-	CiscoFaxPages                             Type = 9<<32 | 5
-	CiscoFaxCoverpageFlag                     Type = 9<<32 | 6
-	CiscoFaxModemTime                         Type = 9<<32 | 7
-	CiscoFaxConnectSpeed                      Type = 9<<32 | 8
-	CiscoFaxRecipientCount                    Type = 9<<32 | 9
-	CiscoFaxProcessAbortFlag                  Type = 9<<32 | 10
-	CiscoFaxDsnAddress                        Type = 9<<32 | 11
-	CiscoFaxDsnFlag                           Type = 9<<32 | 12
-	CiscoFaxMdnAddress                        Type = 9<<32 | 13
-	CiscoFaxMdnFlag                           Type = 9<<32 | 14
-	CiscoFaxAuthStatus                        Type = 9<<32 | 15
-	CiscoEmailServerAddress                   Type = 9<<32 | 16
-	CiscoEmailServerAckFlag                   Type = 9<<32 | 17
-	CiscoGatewayId                            Type = 9<<32 | 18
-	CiscoCallType                             Type = 9<<32 | 19
-	CiscoPortUsed                             Type = 9<<32 | 20
-	CiscoAbortCause                           Type = 9<<32 | 21
-	h323remoteaddress                         Type = 9<<32 | 23
-	h323confid                                Type = 9<<32 | 24
-	h323setuptime                             Type = 9<<32 | 25
-	h323callorigin                            Type = 9<<32 | 26
-	h323calltype                              Type = 9<<32 | 27
-	h323connecttime                           Type = 9<<32 | 28
-	h323disconnecttime                        Type = 9<<32 | 29
-	h323disconnectcause                       Type = 9<<32 | 30
-	h323voicequality                          Type = 9<<32 | 31
-	h323gwid                                  Type = 9<<32 | 33
-	h323incomingconfid                        Type = 9<<32 | 35
-	CiscoPolicyUp                             Type = 9<<32 | 37
-	CiscoPolicyDown                           Type = 9<<32 | 38
-	CiscoRelayInformationOption               Type = 9<<32 | 46
-	CiscoDHCPUserClass                        Type = 9<<32 | 47
-	CiscoDHCPVendorClass                      Type = 9<<32 | 48
-	CiscoDHCPRelayGiAddr                      Type = 9<<32 | 50
-	CiscoServiceName                          Type = 9<<32 | 51
-	CiscoParentSessionId                      Type = 9<<32 | 52
-	CiscoSubQoSPolIn                          Type = 9<<32 | 55
-	CiscoSubQoSPolOut                         Type = 9<<32 | 56
-	CiscoInACL                                Type = 9<<32 | 57
-	CiscoOutACL                               Type = 9<<32 | 58
-	CiscoSubPBRPolicyIn                       Type = 9<<32 | 59
-	CiscoSubActivateService                   Type = 9<<32 | 60
-	CiscoIPv6InACL                            Type = 9<<32 | 61
-	CiscoIPv6OutACL                           Type = 9<<32 | 62
-	CiscoSubDeactivateService                 Type = 9<<32 | 63
-	CiscoDHCPSubscriberId                     Type = 9<<32 | 65
-	CiscoDHCPv6LinkAddress                    Type = 9<<32 | 66
-	sipconfid                                 Type = 9<<32 | 100
-	h323creditamount                          Type = 9<<32 | 101
-	h323credittime                            Type = 9<<32 | 102
-	h323returncode                            Type = 9<<32 | 103
-	h323promptid                              Type = 9<<32 | 104
-	h323timeandday                            Type = 9<<32 | 105
-	h323redirectnumber                        Type = 9<<32 | 106
-	h323preferredlang                         Type = 9<<32 | 107
-	h323redirectipaddress                     Type = 9<<32 | 108
-	h323billingmodel                          Type = 9<<32 | 109
-	h323currency                              Type = 9<<32 | 110
-	subscriber                                Type = 9<<32 | 111
-	gwrxdcdn                                  Type = 9<<32 | 112
-	gwfinalxlatedcdn                          Type = 9<<32 | 113
-	remotemediaaddress                        Type = 9<<32 | 114
-	releasesource                             Type = 9<<32 | 115
-	gwrxdcgn                                  Type = 9<<32 | 116
-	gwfinalxlatedcgn                          Type = 9<<32 | 117
-	callid                                    Type = 9<<32 | 141
-	sessionprotocol                           Type = 9<<32 | 142
-	method                                    Type = 9<<32 | 143
-	prevhopvia                                Type = 9<<32 | 144
-	prevhopip                                 Type = 9<<32 | 145
-	incomingrequri                            Type = 9<<32 | 146
-	outgoingrequri                            Type = 9<<32 | 147
-	nexthopip                                 Type = 9<<32 | 148
-	nexthopdn                                 Type = 9<<32 | 149
-	siphdr                                    Type = 9<<32 | 150
-	dspid                                     Type = 9<<32 | 151
-	CiscoMultilinkID                          Type = 9<<32 | 187
-	CiscoNumInMultilink                       Type = 9<<32 | 188
-	CiscoPreInputOctets                       Type = 9<<32 | 190
-	CiscoPreOutputOctets                      Type = 9<<32 | 191
-	CiscoPreInputPackets                      Type = 9<<32 | 192
-	CiscoPreOutputPackets                     Type = 9<<32 | 193
-	CiscoMaximumTime                          Type = 9<<32 | 194
-	CiscoDisconnectCause                      Type = 9<<32 | 195
-	CiscoDataRate                             Type = 9<<32 | 197
-	CiscoPreSessionTime                       Type = 9<<32 | 198
-	CiscoPWLifetime                           Type = 9<<32 | 208
-	CiscoIPDirect                             Type = 9<<32 | 209
-	CiscoPPPVJSlotComp                        Type = 9<<32 | 210
-	CiscoPPPAsyncMap                          Type = 9<<32 | 212
-	CiscoIPPoolDefinition                     Type = 9<<32 | 217
-	CiscoAssignIPPool                         Type = 9<<32 | 218
-	CiscoRouteIP                              Type = 9<<32 | 228
-	CiscoLinkCompression                      Type = 9<<32 | 233
-	CiscoTargetUtil                           Type = 9<<32 | 234
-	CiscoMaximumChannels                      Type = 9<<32 | 235
-	CiscoDataFilter                           Type = 9<<32 | 242
-	CiscoCallFilter                           Type = 9<<32 | 243
-	CiscoIdleLimit                            Type = 9<<32 | 244
-	CiscoSubscriberPassword                   Type = 9<<32 | 249
-	CiscoAccountInfo                          Type = 9<<32 | 250
-	CiscoServiceInfo                          Type = 9<<32 | 251
-	CiscoCommandCode                          Type = 9<<32 | 252
-	CiscoControlInfo                          Type = 9<<32 | 253
-	CiscoXmitRate                             Type = 9<<32 | 255
-	MSCHAPResponse                            Type = 311<<32 | 1
-	MSCHAPError                               Type = 311<<32 | 2
-	MSCHAPCPW1                                Type = 311<<32 | 3
-	MSCHAPCPW2                                Type = 311<<32 | 4
-	MSCHAPLMEncPW                             Type = 311<<32 | 5
-	MSCHAPNTEncPW                             Type = 311<<32 | 6
-	MSMPPEEncryptionPolicy                    Type = 311<<32 | 7
-	MSMPPEEncryptionType                      Type = 311<<32 | 8
-	MSRASVendor                               Type = 311<<32 | 9
-	MSCHAPDomain                              Type = 311<<32 | 10
-	MSCHAPChallenge                           Type = 311<<32 | 11
-	MSCHAPMPPEKeys                            Type = 311<<32 | 12
-	MSBAPUsage                                Type = 311<<32 | 13
-	MSLinkUtilizationThreshold                Type = 311<<32 | 14
-	MSLinkDropTimeLimit                       Type = 311<<32 | 15
-	MSMPPESendKey                             Type = 311<<32 | 16
-	MSMPPERecvKey                             Type = 311<<32 | 17
-	MSRASVersion                              Type = 311<<32 | 18
-	MSOldARAPPassword                         Type = 311<<32 | 19
-	MSNewARAPPassword                         Type = 311<<32 | 20
-	MSARAPPWChangeReason                      Type = 311<<32 | 21
-	MSFilter                                  Type = 311<<32 | 22
-	MSAcctAuthType                            Type = 311<<32 | 23
-	MSAcctEAPType                             Type = 311<<32 | 24
-	MSCHAP2Response                           Type = 311<<32 | 25
-	MSCHAP2Success                            Type = 311<<32 | 26
-	MSCHAP2CPW                                Type = 311<<32 | 27
-	MSPrimaryDNSServer                        Type = 311<<32 | 28
-	MSSecondaryDNSServer                      Type = 311<<32 | 29
-	MSPrimaryNBNSServer                       Type = 311<<32 | 30
-	MSSecondaryNBNSServer                     Type = 311<<32 | 31
-	MSRASClientName                           Type = 311<<32 | 34
-	MSRASClientVersion                        Type = 311<<32 | 35
-	MSQuarantineIPFilter                      Type = 311<<32 | 36
-	MSQuarantineSessionTimeout                Type = 311<<32 | 37
-	MSUserSecurityIdentity                    Type = 311<<32 | 40
-	MSIdentityType                            Type = 311<<32 | 41
-	MSServiceClass                            Type = 311<<32 | 42
-	MSQuarantineUserClass                     Type = 311<<32 | 44
-	MSQuarantineState                         Type = 311<<32 | 45
-	MSQuarantineGraceTime                     Type = 311<<32 | 46
-	MSNetworkAccessServerType                 Type = 311<<32 | 47
-	MSAFWZone                                 Type = 311<<32 | 48
-	MSAFWProtectionLevel                      Type = 311<<32 | 49
-	MSMachineName                             Type = 311<<32 | 50
-	MSIPv6Filter                              Type = 311<<32 | 51
-	MSIPv4RemediationServers                  Type = 311<<32 | 52
-	MSIPv6RemediationServers                  Type = 311<<32 | 53
-	MSRNAPNotQuarantineCapable                Type = 311<<32 | 54
-	MSQuarantineSOH                           Type = 311<<32 | 55
-	MSRASCorrelation                          Type = 311<<32 | 56
-	MSExtendedQuarantineState                 Type = 311<<32 | 57
-	MSHCAPUserGroups                          Type = 311<<32 | 58
-	MSHCAPLocationGroupName                   Type = 311<<32 | 59
-	MSHCAPUserName                            Type = 311<<32 | 60
-	MSUserIPv4Address                         Type = 311<<32 | 61
-	MSUserIPv6Address                         Type = 311<<32 | 62
-	MSTSGDeviceRedirection                    Type = 311<<32 | 63
-	ADSLAgentCircuitId                        Type = 3561<<32 | 1
-	ADSLAgentRemoteId                         Type = 3561<<32 | 2
-	ActualDataRateUpstream                    Type = 3561<<32 | 129
-	ActualDataRateDownstream                  Type = 3561<<32 | 130
-	MinimumDataRateUpstream                   Type = 3561<<32 | 131
-	MinimumDataRateDownstream                 Type = 3561<<32 | 132
-	AttainableDataRateUpstream                Type = 3561<<32 | 133
-	AttainableDataRateDownstream              Type = 3561<<32 | 134
-	MaximumDataRateUpstream                   Type = 3561<<32 | 135
-	MaximumDataRateDownstream                 Type = 3561<<32 | 136
-	MinimumDataRateUpstreamLowPower           Type = 3561<<32 | 137
-	MinimumDataRateDownstreamLowPower         Type = 3561<<32 | 138
-	MaximumInterleavingDelayUpstream          Type = 3561<<32 | 139
-	ActualInterleavingDelayUpstream           Type = 3561<<32 | 140
-	MaximumInterleavingDelayDownstream        Type = 3561<<32 | 141
-	ActualInterleavingDelayDownstream         Type = 3561<<32 | 142
-	AccessLoopEncapsulation                   Type = 3561<<32 | 144
-	IWFSession                                Type = 3561<<32 | 254
-	ADSLForumDHCPVendorSpecific               Type = 3561<<32 | 255
-	ERXVirtualRouterName                      Type = 4874<<32 | 1
-	ERXAddressPoolName                        Type = 4874<<32 | 2
-	ERXLocalLoopbackInterface                 Type = 4874<<32 | 3
-	ERXPrimaryDns                             Type = 4874<<32 | 4
-	ERXSecondaryDns                           Type = 4874<<32 | 5
-	ERXPrimaryWins                            Type = 4874<<32 | 6
-	ERXSecondaryWins                          Type = 4874<<32 | 7
-	ERXTunnelVirtualRouter                    Type = 4874<<32 | 8
-	ERXTunnelPassword                         Type = 4874<<32 | 9
-	ERXIngressPolicyName                      Type = 4874<<32 | 10
-	ERXEgressPolicyName                       Type = 4874<<32 | 11
-	ERXIngressStatistics                      Type = 4874<<32 | 12
-	ERXEgressStatistics                       Type = 4874<<32 | 13
-	ERXAtmServiceCategory                     Type = 4874<<32 | 14
-	ERXAtmPCR                                 Type = 4874<<32 | 15
-	ERXAtmSCR                                 Type = 4874<<32 | 16
-	ERXAtmMBS                                 Type = 4874<<32 | 17
-	ERXCliInitialAccessLevel                  Type = 4874<<32 | 18
-	ERXCliAllowAllVRAccess                    Type = 4874<<32 | 19
-	ERXAlternateCliAccessLevel                Type = 4874<<32 | 20
-	ERXAlternateCliVrouterName                Type = 4874<<32 | 21
-	ERXSaValidate                             Type = 4874<<32 | 22
-	ERXIgmpEnable                             Type = 4874<<32 | 23
-	ERXPppoeDescription                       Type = 4874<<32 | 24
-	ERXRedirectVRName                         Type = 4874<<32 | 25
-	ERXQosProfileName                         Type = 4874<<32 | 26
-	ERXPppoeMaxSessions                       Type = 4874<<32 | 27
-	ERXPppoeUrl                               Type = 4874<<32 | 28
-	ERXQosProfileInterfaceType                Type = 4874<<32 | 29
-	ERXTunnelNasPortMethod                    Type = 4874<<32 | 30
-	ERXServiceBundle                          Type = 4874<<32 | 31
-	ERXTunnelTos                              Type = 4874<<32 | 32
-	ERXTunnelMaximumSessions                  Type = 4874<<32 | 33
-	ERXFramedIpRouteTag                       Type = 4874<<32 | 34
-	ERXDialOutNumber                          Type = 4874<<32 | 35
-	ERXPPPUsername                            Type = 4874<<32 | 36
-	ERXPPPPassword                            Type = 4874<<32 | 37
-	ERXPPPAuthProtocol                        Type = 4874<<32 | 38
-	ERXMinimumBPS                             Type = 4874<<32 | 39
-	ERXMaximumBPS                             Type = 4874<<32 | 40
-	ERXBearerType                             Type = 4874<<32 | 41
-	ERXInputGigapkts                          Type = 4874<<32 | 42
-	ERXOutputGigapkts                         Type = 4874<<32 | 43
-	ERXTunnelInterfaceId                      Type = 4874<<32 | 44
-	ERXIpV6VirtualRouter                      Type = 4874<<32 | 45
-	ERXIpV6LocalInterface                     Type = 4874<<32 | 46
-	ERXIpv6PrimaryDns                         Type = 4874<<32 | 47
-	ERXIpv6SecondaryDns                       Type = 4874<<32 | 48
-	SdxServiceName                            Type = 4874<<32 | 49
-	SdxSessionVolumeQuota                     Type = 4874<<32 | 50
-	SdxTunnelDisconnectCauseInfo              Type = 4874<<32 | 51
-	ERXRadiusClientAddress                    Type = 4874<<32 | 52
-	ERXServiceDescription                     Type = 4874<<32 | 53
-	ERXL2tpRecvWindowSize                     Type = 4874<<32 | 54
-	ERXDhcpOptions                            Type = 4874<<32 | 55
-	ERXDhcpMacAddr                            Type = 4874<<32 | 56
-	ERXDhcpGiAddress                          Type = 4874<<32 | 57
-	ERXLIAction                               Type = 4874<<32 | 58
-	ERXMedDevHandle                           Type = 4874<<32 | 59
-	ERXMedIpAddress                           Type = 4874<<32 | 60
-	ERXMedPortNumber                          Type = 4874<<32 | 61
-	ERXMLPPPBundleName                        Type = 4874<<32 | 62
-	ERXInterfaceDesc                          Type = 4874<<32 | 63
-	ERXTunnelGroup                            Type = 4874<<32 | 64
-	ERXServiceActivate                        Type = 4874<<32 | 65
-	ERXServiceDeactivate                      Type = 4874<<32 | 66
-	ERXServiceVolume                          Type = 4874<<32 | 67
-	ERXServiceTimeout                         Type = 4874<<32 | 68
-	ERXServiceStatistics                      Type = 4874<<32 | 69
-	ERXDFBit                                  Type = 4874<<32 | 70
-	ERXIGMPAccessName                         Type = 4874<<32 | 71
-	ERXIGMPAccessSrcName                      Type = 4874<<32 | 72
-	ERXIGMPOIFMapName                         Type = 4874<<32 | 73
-	ERXMLDAccessName                          Type = 4874<<32 | 74
-	ERXMLDAccessSrcName                       Type = 4874<<32 | 75
-	ERXMLDOIFMapName                          Type = 4874<<32 | 76
-	ERXMLDVersion                             Type = 4874<<32 | 77
-	ERXIGMPVersion                            Type = 4874<<32 | 78
-	ERXIPMcastAdmBwLimit                      Type = 4874<<32 | 79
-	ERXIPv6McastAdmBwLimit                    Type = 4874<<32 | 80
-	ERXQosParameters                          Type = 4874<<32 | 82
-	ERXServiceSession                         Type = 4874<<32 | 83
-	ERXMobileIPAlgorithm                      Type = 4874<<32 | 84
-	ERXMobileIPSPI                            Type = 4874<<32 | 85
-	ERXMobileIPKey                            Type = 4874<<32 | 86
-	ERXMobileIPReplay                         Type = 4874<<32 | 87
-	ERXMobileIPAccessControl                  Type = 4874<<32 | 88
-	ERXMobileIPLifetime                       Type = 4874<<32 | 89
-	ERXL2TPResynchMethod                      Type = 4874<<32 | 90
-	ERXTunnelSwitchProfile                    Type = 4874<<32 | 91
-	ERXL2cUpStreamData                        Type = 4874<<32 | 92
-	ERXL2cDownStreamData                      Type = 4874<<32 | 93
-	ERXTunnelTxSpeedMethod                    Type = 4874<<32 | 94
-	ERXIGMPQueryInterval                      Type = 4874<<32 | 95
-	ERXIGMPMaxRespTime                        Type = 4874<<32 | 96
-	ERXIGMPImmediateLeave                     Type = 4874<<32 | 97
-	ERXMLDQueryInterval                       Type = 4874<<32 | 98
-	ERXMLDMaxRespTime                         Type = 4874<<32 | 99
-	ERXMLDImmediateLeave                      Type = 4874<<32 | 100
-	ERXIPBlockMulticast                       Type = 4874<<32 | 101
-	ERXIGMPExplicitTracking                   Type = 4874<<32 | 102
-	ERXIGMPNoTrackingV2Grps                   Type = 4874<<32 | 103
-	ERXMLDExplicitTracking                    Type = 4874<<32 | 104
-	ERXMLDNoTrackingV1Grps                    Type = 4874<<32 | 105
-	ERXIPv6IngressPolicyName                  Type = 4874<<32 | 106
-	ERXIPv6EgressPolicyName                   Type = 4874<<32 | 107
-	ERXCoSShapingPmtType                      Type = 4874<<32 | 108
-	ERXDHCPGuidedRelayServer                  Type = 4874<<32 | 109
-	ERXAccLoopCirId                           Type = 4874<<32 | 110
-	ERXAccAggrCirIdBin                        Type = 4874<<32 | 111
-	ERXAccAggrCirIdAsc                        Type = 4874<<32 | 112
-	ERXActDataRateUp                          Type = 4874<<32 | 113
-	ERXActDataRateDn                          Type = 4874<<32 | 114
-	ERXMinDataRateUp                          Type = 4874<<32 | 115
-	ERXMinDataRateDn                          Type = 4874<<32 | 116
-	ERXAttDataRateUp                          Type = 4874<<32 | 117
-	ERXAttDataRateDn                          Type = 4874<<32 | 118
-	ERXMaxDataRateUp                          Type = 4874<<32 | 119
-	ERXMaxDataRateDn                          Type = 4874<<32 | 120
-	ERXMinLPDataRateUp                        Type = 4874<<32 | 121
-	ERXMinLPDataRateDn                        Type = 4874<<32 | 122
-	ERXMaxInterlvDelayUp                      Type = 4874<<32 | 123
-	ERXActInterlvDelayUp                      Type = 4874<<32 | 124
-	ERXMaxInterlvDelayDn                      Type = 4874<<32 | 125
-	ERXActInterlvDelayDn                      Type = 4874<<32 | 126
-	ERXDSLLineState                           Type = 4874<<32 | 127
-	ERXDSLType                                Type = 4874<<32 | 128
-	ERXIPv6NdRaPrefix                         Type = 4874<<32 | 129
-	ERXQosSetName                             Type = 4874<<32 | 130
-	ERXServiceAcctInterval                    Type = 4874<<32 | 140
-	ERXDownStreamCalcRate                     Type = 4874<<32 | 141
-	ERXUpStreamCalcRate                       Type = 4874<<32 | 142
-	ERXMaxClientsPerInterface                 Type = 4874<<32 | 143
-	ERXPPPMonitorIngressOnly                  Type = 4874<<32 | 144
-	ERXCoSSchedulerPmtType                    Type = 4874<<32 | 146
-	ERXBackupAddressPool                      Type = 4874<<32 | 147
-	ERXICRPartitionId                         Type = 4874<<32 | 150
-	ERXIPv6AcctInputOctets                    Type = 4874<<32 | 151
-	ERXIPv6AcctOutputOctets                   Type = 4874<<32 | 152
-	ERXIPv6AcctInputPackets                   Type = 4874<<32 | 153
-	ERXIPv6AcctOutputPackets                  Type = 4874<<32 | 154
-	ERXIPv6AcctInputGigawords                 Type = 4874<<32 | 155
-	ERXIPv6AcctOutputGigawords                Type = 4874<<32 | 156
-	ERXIPv6NdRaPoolName                       Type = 4874<<32 | 157
-	ERXPppoEPadn                              Type = 4874<<32 | 158
-	ERXDhcpOption82                           Type = 4874<<32 | 159
-	ERXVlanMapId                              Type = 4874<<32 | 160
-	ERXIPv6DelegatedPoolName                  Type = 4874<<32 | 161
-	ERXTxConnectSpeed                         Type = 4874<<32 | 162
-	ERXRxConnectSpeed                         Type = 4874<<32 | 163
-	ERXServiceActivateType                    Type = 4874<<32 | 173
-	ERXClientProfileName                      Type = 4874<<32 | 174
-	ERXRedirectGWAddress                      Type = 4874<<32 | 175
-	ERXAPNName                                Type = 4874<<32 | 176
-	ERXCosShapingRate                         Type = 4874<<32 | 177
-	ERXActionReason                           Type = 4874<<32 | 178
-	ERXServiceVolumeGigawords                 Type = 4874<<32 | 179
-	ERXUpdateService                          Type = 4874<<32 | 180
-	ERXDHCPv6GuidedRelayServer                Type = 4874<<32 | 181
-	ERXAccLoopRemoteId                        Type = 4874<<32 | 182
-	ERXAccLoopEncap                           Type = 4874<<32 | 183
-	ERXInnerVlanMapId                         Type = 4874<<32 | 184
-	ERXCoreFacingInterface                    Type = 4874<<32 | 185
-	ERXDHCPFirstRelayIPv4Address              Type = 4874<<32 | 189
-	ERXDHCPFirstRelayIPv6Address              Type = 4874<<32 | 190
-	ERXInputInterfaceFilter                   Type = 4874<<32 | 191
-	ERXOutputInterfaceFilter                  Type = 4874<<32 | 192
-	ERXPimEnable                              Type = 4874<<32 | 193
-	ERXBulkCoATransactionId                   Type = 4874<<32 | 194
-	ERXBulkCoAIdentifier                      Type = 4874<<32 | 195
-	ERXIPv4InputServiceSet                    Type = 4874<<32 | 196
-	ERXIPv4OutputServiceSet                   Type = 4874<<32 | 197
-	ERXIPv4InputServiceFilter                 Type = 4874<<32 | 198
-	ERXIPv4OutputServiceFilter                Type = 4874<<32 | 199
-	ERXIPv6InputServiceSet                    Type = 4874<<32 | 200
-	ERXIPv6OutputServiceSet                   Type = 4874<<32 | 201
-	ERXIPv6InputServiceFilter                 Type = 4874<<32 | 202
-	ERXIPv6OutputServiceFilter                Type = 4874<<32 | 203
-	ERXAdvPcefProfileName                     Type = 4874<<32 | 204
-	ERXAdvPcefRuleName                        Type = 4874<<32 | 205
-	ERXReAuthenticationCatalyst               Type = 4874<<32 | 206
-	ERXDHCPv6Options                          Type = 4874<<32 | 207
-	ERXDHCPHeader                             Type = 4874<<32 | 208
-	ERXDHCPv6Header                           Type = 4874<<32 | 209
-	ERXAcctRequestReason                      Type = 4874<<32 | 210
-	ERXInnerTagProtocolId                     Type = 4874<<32 | 211
-	ERXRoutingServices                        Type = 4874<<32 | 212
-	ERXInterfaceSetTargetingWeight            Type = 4874<<32 | 213
-	ERXInterfaceTargetingWeight               Type = 4874<<32 | 214
-	ERXHybridAccessDSLDownstreamSpeed         Type = 4874<<32 | 216
-	ERXHybridAccessLTEDownstreamSpeed         Type = 4874<<32 | 217
-	ERXPONAccessType                          Type = 4874<<32 | 219
-	ERXONTONUAverageDataRateDownstream        Type = 4874<<32 | 220
-	ERXONTONUPeakDataRateDownstream           Type = 4874<<32 | 221
-	ERXONTONUMaximumDataRateUpstream          Type = 4874<<32 | 222
-	ERXONTONUAssuredDataRateUpstream          Type = 4874<<32 | 223
-	ERXPONTreeMaximumDataRateUpstream         Type = 4874<<32 | 224
-	ERXPONTreeMaximumDataRateDownstream       Type = 4874<<32 | 225
-	ERXExpectedThroughputUpstream             Type = 4874<<32 | 226
-	ERXExpectedThroughputDownstream           Type = 4874<<32 | 227
-	ERXAttainableExpectedThroughputUpstream   Type = 4874<<32 | 228
-	ERXAttainableExpectedThroughputDownstream Type = 4874<<32 | 229
-	ERXGammaDataRateUpstream                  Type = 4874<<32 | 230
-	ERXGammaDataRateDownstream                Type = 4874<<32 | 231
-	ERXAttainableGammaDataRateUpstream        Type = 4874<<32 | 232
-	ERXAttainableGammaDataRateDownstream      Type = 4874<<32 | 233
-	WISPrLocationID                           Type = 14122<<32 | 1
-	WISPrLocationName                         Type = 14122<<32 | 2
-	WISPrLogoffURL                            Type = 14122<<32 | 3
-	WISPrRedirectionURL                       Type = 14122<<32 | 4
-	WISPrBandwidthMinUp                       Type = 14122<<32 | 5
-	WISPrBandwidthMinDown                     Type = 14122<<32 | 6
-	WISPrBandwidthMaxUp                       Type = 14122<<32 | 7
-	WISPrBandwidthMaxDown                     Type = 14122<<32 | 8
-	WISPrSessionTerminateTime                 Type = 14122<<32 | 9
-	WISPrSessionTerminateEndOfDay             Type = 14122<<32 | 10
-	WISPrBillingClassOfService                Type = 14122<<32 | 11
-	MikrotikRecvLimit                         Type = 14988<<32 | 1
-	MikrotikXmitLimit                         Type = 14988<<32 | 2
-	MikrotikGroup                             Type = 14988<<32 | 3
-	MikrotikWirelessForward                   Type = 14988<<32 | 4
-	MikrotikWirelessSkipDot1x                 Type = 14988<<32 | 5
-	MikrotikWirelessEncAlgo                   Type = 14988<<32 | 6
-	MikrotikWirelessEncKey                    Type = 14988<<32 | 7
-	MikrotikRateLimit                         Type = 14988<<32 | 8
-	MikrotikRealm                             Type = 14988<<32 | 9
-	MikrotikHostIP                            Type = 14988<<32 | 10
-	MikrotikMarkId                            Type = 14988<<32 | 11
-	MikrotikAdvertiseURL                      Type = 14988<<32 | 12
-	MikrotikAdvertiseInterval                 Type = 14988<<32 | 13
-	MikrotikRecvLimitGigawords                Type = 14988<<32 | 14
-	MikrotikXmitLimitGigawords                Type = 14988<<32 | 15
-	MikrotikWirelessPSK                       Type = 14988<<32 | 16
-	MikrotikTotalLimit                        Type = 14988<<32 | 17
-	MikrotikTotalLimitGigawords               Type = 14988<<32 | 18
-	MikrotikAddressList                       Type = 14988<<32 | 19
-	MikrotikWirelessMPKey                     Type = 14988<<32 | 20
-	MikrotikWirelessComment                   Type = 14988<<32 | 21
-	MikrotikDelegatedIPv6Pool                 Type = 14988<<32 | 22
-	MikrotikDHCPOptionSet                     Type = 14988<<32 | 23
-	MikrotikDHCPOptionParamSTR1               Type = 14988<<32 | 24
-	MikrotikDHCPOptionParamSTR2               Type = 14988<<32 | 25
-	MikrotikWirelessVLANID                    Type = 14988<<32 | 26
-	MikrotikWirelessVLANIDtype                Type = 14988<<32 | 27
-	MikrotikWirelessMinsignal                 Type = 14988<<32 | 28
-	MikrotikWirelessMaxsignal                 Type = 14988<<32 | 29
-	MikrotikSwitchingFilter                   Type = 14988<<32 | 30
+	UserName                      Type = 1
+	UserPassword                  Type = 2
+	CHAPPassword                  Type = 3
+	NASIPAddress                  Type = 4
+	NASPort                       Type = 5
+	ServiceType                   Type = 6
+	FramedProtocol                Type = 7
+	FramedIPAddress               Type = 8
+	FramedIPNetmask               Type = 9
+	FramedRouting                 Type = 10
+	FilterId                      Type = 11
+	FramedMTU                     Type = 12
+	FramedCompression             Type = 13
+	ReplyMessage                  Type = 18
+	FramedRoute                   Type = 22
+	State                         Type = 24
+	Class                         Type = 25
+	VendorSpecific                Type = 26
+	SessionTimeout                Type = 27
+	IdleTimeout                   Type = 28
+	TerminationAction             Type = 29
+	CalledStationId               Type = 30
+	CallingStationId              Type = 31
+	NASIdentifier                 Type = 32
+	ProxyState                    Type = 33
+	AcctStatusType                Type = 40
+	AcctDelayTime                 Type = 41
+	AcctInputOctets               Type = 42
+	AcctOutputOctets              Type = 43
+	AcctSessionId                 Type = 44
+	AcctAuthentic                 Type = 45
+	AcctSessionTime               Type = 46
+	AcctInputPackets              Type = 47
+	AcctOutputPackets             Type = 48
+	AcctTerminateCause            Type = 49
+	AcctMultiSessionId            Type = 50
+	AcctInputGigawords            Type = 52
+	AcctOutputGigawords           Type = 53
+	EventTimestamp                Type = 55
+	CHAPChallenge                 Type = 60
+	NASPortType                   Type = 61
+	PortLimit                     Type = 62
+	TunnelType                    Type = 64
+	TunnelMediumType              Type = 65
+	TunnelClientEndpoint          Type = 66
+	TunnelServerEndpoint          Type = 67
+	TunnelPassword                Type = 69
+	ConnectInfo                   Type = 77
+	MessageAuthenticator          Type = 80
+	TunnelPrivateGroupId          Type = 81
+	TunnelAssignmentId            Type = 82
+	TunnelPreference              Type = 83
+	AcctInterimInterval           Type = 85
+	NASPortId                     Type = 87
+	FramedPool                    Type = 88
+	ChargeableUserIdentity        Type = 89
+	TunnelClientAuthId            Type = 90
+	TunnelServerAuthId            Type = 91
+	NASFilterRule                 Type = 92
+	NASIPv6Address                Type = 95
+	FramedInterfaceId             Type = 96
+	FramedIPv6Prefix              Type = 97
+	FramedIPv6Route               Type = 99
+	FramedIPv6Pool                Type = 100
+	ErrorCause                    Type = 101
+	DelegatedIPv6Prefix           Type = 123
+	FramedIPv6Address             Type = 168
+	DNSServerIPv6Address          Type = 169
+	RouteIPv6Information          Type = 170
+	DelegatedIPv6PrefixPool       Type = 171
+	StatefulIPv6AddressPool       Type = 172
+	CiscoAVPair                   Type = 9<<32 | 1
+	subscriber                    Type = 9<<32 | 111
+	method                        Type = 9<<32 | 143
+	CiscoMaximumTime              Type = 9<<32 | 194
+	CiscoDataFilter               Type = 9<<32 | 242
+	CiscoIdleLimit                Type = 9<<32 | 244
+	MSCHAPError                   Type = 311<<32 | 2
+	MSMPPEEncryptionPolicy        Type = 311<<32 | 7
+	MSCHAPDomain                  Type = 311<<32 | 10
+	MSCHAPChallenge               Type = 311<<32 | 11
+	MSMPPESendKey                 Type = 311<<32 | 16
+	MSMPPERecvKey                 Type = 311<<32 | 17
+	MSCHAP2Response               Type = 311<<32 | 25
+	MSCHAP2Success                Type = 311<<32 | 26
+	MSPrimaryDNSServer            Type = 311<<32 | 28
+	MSSecondaryDNSServer          Type = 311<<32 | 29
+	ADSLAgentCircuitId            Type = 3561<<32 | 1
+	ADSLAgentRemoteId             Type = 3561<<32 | 2
+	ActualDataRateUpstream        Type = 3561<<32 | 129
+	ERXVirtualRouterName          Type = 4874<<32 | 1
+	ERXTunnelVirtualRouter        Type = 4874<<32 | 8
+	ERXTunnelPassword             Type = 4874<<32 | 9
+	ERXIngressPolicyName          Type = 4874<<32 | 10
+	ERXEgressPolicyName           Type = 4874<<32 | 11
+	ERXRedirectVRName             Type = 4874<<32 | 25
+	ERXTunnelNasPortMethod        Type = 4874<<32 | 30
+	ERXTunnelTos                  Type = 4874<<32 | 32
+	ERXTunnelMaximumSessions      Type = 4874<<32 | 33
+	ERXTunnelInterfaceId          Type = 4874<<32 | 44
+	ERXIpV6VirtualRouter          Type = 4874<<32 | 45
+	ERXTunnelGroup                Type = 4874<<32 | 64
+	ERXTunnelSwitchProfile        Type = 4874<<32 | 91
+	ERXTunnelTxSpeedMethod        Type = 4874<<32 | 94
+	ERXIPv6IngressPolicyName      Type = 4874<<32 | 106
+	ERXIPv6EgressPolicyName       Type = 4874<<32 | 107
+	ERXIPv6AcctInputOctets        Type = 4874<<32 | 151
+	ERXIPv6AcctOutputOctets       Type = 4874<<32 | 152
+	ERXIPv6AcctInputPackets       Type = 4874<<32 | 153
+	ERXIPv6AcctOutputPackets      Type = 4874<<32 | 154
+	ERXIPv6AcctInputGigawords     Type = 4874<<32 | 155
+	ERXIPv6AcctOutputGigawords    Type = 4874<<32 | 156
+	ERXInputInterfaceFilter       Type = 4874<<32 | 191
+	WISPrRedirectionURL           Type = 14122<<32 | 4
+	WISPrBandwidthMaxUp           Type = 14122<<32 | 7
+	WISPrBandwidthMaxDown         Type = 14122<<32 | 8
+	WISPrSessionTerminateTime     Type = 14122<<32 | 9
+	WISPrSessionTerminateEndOfDay Type = 14122<<32 | 10
+	MikrotikRecvLimit             Type = 14988<<32 | 1
+	MikrotikXmitLimit             Type = 14988<<32 | 2
+	MikrotikRateLimit             Type = 14988<<32 | 8
+	MikrotikRecvLimitGigawords    Type = 14988<<32 | 14
+	MikrotikXmitLimitGigawords    Type = 14988<<32 | 15
+	MikrotikTotalLimit            Type = 14988<<32 | 17
+	MikrotikTotalLimitGigawords   Type = 14988<<32 | 18
 )
-
-var dictionary = map[Type]entry{
-	UserName:                                  {"User-Name", Text},
-	UserPassword:                              {"User-Password", Text},
-	CHAPPassword:                              {"CHAP-Password", Octets},
-	NASIPAddress:                              {"NAS-IP-Address", IPv4},
-	NASPort:                                   {"NAS-Port", Integer},
-	ServiceType:                               {"Service-Type", Integer},
-	FramedProtocol:                            {"Framed-Protocol", Integer},
-	FramedIPAddress:                           {"Framed-IP-Address", IPv4},
-	FramedIPNetmask:                           {"Framed-IP-Netmask", IPv4},
-	FramedRouting:                             {"Framed-Routing", Integer},
-	FilterId:                                  {"Filter-Id", Text},
-	FramedMTU:                                 {"Framed-MTU", Integer},
-	FramedCompression:                         {"Framed-Compression", Integer},
-	LoginIPHost:                               {"Login-IP-Host", IPv4},
-	LoginService:                              {"Login-Service", Integer},
-	LoginTCPPort:                              {"Login-TCP-Port", Integer},
-	ReplyMessage:                              {"Reply-Message", Text},
-	CallbackNumber:                            {"Callback-Number", Text},
-	CallbackId:                                {"Callback-Id", Text},
-	FramedRoute:                               {"Framed-Route", Text},
-	FramedIPXNetwork:                          {"Framed-IPX-Network", IPv4},
-	State:                                     {"State", Octets},
-	Class:                                     {"Class", Octets},
-	VendorSpecific:                            {"Vendor-Specific", Octets},
-	SessionTimeout:                            {"Session-Timeout", Integer},
-	IdleTimeout:                               {"Idle-Timeout", Integer},
-	TerminationAction:                         {"Termination-Action", Integer},
-	CalledStationId:                           {"Called-Station-Id", Text},
-	CallingStationId:                          {"Calling-Station-Id", Text},
-	NASIdentifier:                             {"NAS-Identifier", Text},
-	ProxyState:                                {"Proxy-State", Octets},
-	LoginLATService:                           {"Login-LAT-Service", Text},
-	LoginLATNode:                              {"Login-LAT-Node", Text},
-	LoginLATGroup:                             {"Login-LAT-Group", Octets},
-	FramedAppleTalkLink:                       {"Framed-AppleTalk-Link", Integer},
-	FramedAppleTalkNetwork:                    {"Framed-AppleTalk-Network", Integer},
-	FramedAppleTalkZone:                       {"Framed-AppleTalk-Zone", Text},
-	AcctStatusType:                            {"Acct-Status-Type", Integer},
-	AcctDelayTime:                             {"Acct-Delay-Time", Integer},
-	AcctInputOctets:                           {"Acct-Input-Octets", Integer},
-	AcctOutputOctets:                          {"Acct-Output-Octets", Integer},
-	AcctSessionId:                             {"Acct-Session-Id", Text},
-	AcctAuthentic:                             {"Acct-Authentic", Integer},
-	AcctSessionTime:                           {"Acct-Session-Time", Integer},
-	AcctInputPackets:                          {"Acct-Input-Packets", Integer},
-	AcctOutputPackets:                         {"Acct-Output-Packets", Integer},
-	AcctTerminateCause:                        {"Acct-Terminate-Cause", Integer},
-	AcctMultiSessionId:                        {"Acct-Multi-Session-Id", Text},
-	AcctLinkCount:                             {"Acct-Link-Count", Integer},
-	AcctInputGigawords:                        {"Acct-Input-Gigawords", Integer},
-	AcctOutputGigawords:                       {"Acct-Output-Gigawords", Integer},
-	EventTimestamp:                            {"Event-Timestamp", Date},
-	EgressVLANID:                              {"Egress-VLANID", Integer},
-	IngressFilters:                            {"Ingress-Filters", Integer},
-	EgressVLANName:                            {"Egress-VLAN-Name", Text},
-	UserPriorityTable:                         {"User-Priority-Table", Octets},
-	CHAPChallenge:                             {"CHAP-Challenge", Octets},
-	NASPortType:                               {"NAS-Port-Type", Integer},
-	PortLimit:                                 {"Port-Limit", Integer},
-	LoginLATPort:                              {"Login-LAT-Port", Text},
-	TunnelType:                                {"Tunnel-Type", Octets},
-	TunnelMediumType:                          {"Tunnel-Medium-Type", Octets},
-	TunnelClientEndpoint:                      {"Tunnel-Client-Endpoint", Octets},
-	TunnelServerEndpoint:                      {"Tunnel-Server-Endpoint", Octets},
-	AcctTunnelConnection:                      {"Acct-Tunnel-Connection", Text},
-	TunnelPassword:                            {"Tunnel-Password", Octets},
-	ARAPPassword:                              {"ARAP-Password", Octets},
-	ARAPFeatures:                              {"ARAP-Features", Octets},
-	ARAPZoneAccess:                            {"ARAP-Zone-Access", Integer},
-	ARAPSecurity:                              {"ARAP-Security", Integer},
-	ARAPSecurityData:                          {"ARAP-Security-Data", Text},
-	PasswordRetry:                             {"Password-Retry", Integer},
-	Prompt:                                    {"Prompt", Integer},
-	ConnectInfo:                               {"Connect-Info", Text},
-	ConfigurationToken:                        {"Configuration-Token", Text},
-	EAPMessage:                                {"EAP-Message", Octets},
-	MessageAuthenticator:                      {"Message-Authenticator", Octets},
-	TunnelPrivateGroupId:                      {"Tunnel-Private-Group-Id", Octets},
-	TunnelAssignmentId:                        {"Tunnel-Assignment-Id", Octets},
-	TunnelPreference:                          {"Tunnel-Preference", Octets},
-	ARAPChallengeResponse:                     {"ARAP-Challenge-Response", Octets},
-	AcctInterimInterval:                       {"Acct-Interim-Interval", Integer},
-	AcctTunnelPacketsLost:                     {"Acct-Tunnel-Packets-Lost", Integer},
-	NASPortId:                                 {"NAS-Port-Id", Text},
-	FramedPool:                                {"Framed-Pool", Text},
-	ChargeableUserIdentity:                    {"Chargeable-User-Identity", Octets},
-	TunnelClientAuthId:                        {"Tunnel-Client-Auth-Id", Octets},
-	TunnelServerAuthId:                        {"Tunnel-Server-Auth-Id", Octets},
-	NASFilterRule:                             {"NAS-Filter-Rule", Text},
-	NASIPv6Address:                            {"NAS-IPv6-Address", IPv6},
-	FramedInterfaceId:                         {"Framed-Interface-Id", InterfaceID},
-	FramedIPv6Prefix:                          {"Framed-IPv6-Prefix", IPv6Prefix},
-	LoginIPv6Host:                             {"Login-IPv6-Host", IPv6},
-	FramedIPv6Route:                           {"Framed-IPv6-Route", Text},
-	FramedIPv6Pool:                            {"Framed-IPv6-Pool", Text},
-	ErrorCause:                                {"Error-Cause", Integer},
-	DelegatedIPv6Prefix:                       {"Delegated-IPv6-Prefix", IPv6Prefix},
-	OperatorName:                              {"Operator-Name", Text},
-	LocationInformation:                       {"Location-Information", Octets},
-	LocationData:                              {"Location-Data", Octets},
-	BasicLocationPolicyRules:                  {"Basic-Location-Policy-Rules", Octets},
-	ExtendedLocationPolicyRules:               {"Extended-Location-Policy-Rules", Text},
-	LocationCapable:                           {"Location-Capable", Integer},
-	RequestedLocationInfo:                     {"Requested-Location-Info", Integer},
-	DSLiteTunnelName:                          {"DS-Lite-Tunnel-Name", Text},
-	FramedIPv6Address:                         {"Framed-IPv6-Address", IPv6},
-	DNSServerIPv6Address:                      {"DNS-Server-IPv6-Address", IPv6},
-	RouteIPv6Information:                      {"Route-IPv6-Information", IPv6Prefix},
-	DelegatedIPv6PrefixPool:                   {"Delegated-IPv6-Prefix-Pool", Text},
-	StatefulIPv6AddressPool:                   {"Stateful-IPv6-Address-Pool", Text},
-	CiscoAVPair:                               {"Cisco-AVPair", Text},
-	CiscoNASPort:                              {"Cisco-NAS-Port", Text},
-	CiscoFaxAccountIdOrigin:                   {"Cisco-Fax-Account-Id-Origin", Text},
-	CiscoFaxMsgId:                             {"Cisco-Fax-Msg-Id", Text},
-	CiscoFaxPages:                             {"Cisco-Fax-Pages", Text},
-	CiscoFaxCoverpageFlag:                     {"Cisco-Fax-Coverpage-Flag", Text},
-	CiscoFaxModemTime:                         {"Cisco-Fax-Modem-Time", Text},
-	CiscoFaxConnectSpeed:                      {"Cisco-Fax-Connect-Speed", Text},
-	CiscoFaxRecipientCount:                    {"Cisco-Fax-Recipient-Count", Text},
-	CiscoFaxProcessAbortFlag:                  {"Cisco-Fax-Process-Abort-Flag", Text},
-	CiscoFaxDsnAddress:                        {"Cisco-Fax-Dsn-Address", Text},
-	CiscoFaxDsnFlag:                           {"Cisco-Fax-Dsn-Flag", Text},
-	CiscoFaxMdnAddress:                        {"Cisco-Fax-Mdn-Address", Text},
-	CiscoFaxMdnFlag:                           {"Cisco-Fax-Mdn-Flag", Text},
-	CiscoFaxAuthStatus:                        {"Cisco-Fax-Auth-Status", Text},
-	CiscoEmailServerAddress:                   {"Cisco-Email-Server-Address", Text},
-	CiscoEmailServerAckFlag:                   {"Cisco-Email-Server-Ack-Flag", Text},
-	CiscoGatewayId:                            {"Cisco-Gateway-Id", Text},
-	CiscoCallType:                             {"Cisco-Call-Type", Text},
-	CiscoPortUsed:                             {"Cisco-Port-Used", Text},
-	CiscoAbortCause:                           {"Cisco-Abort-Cause", Text},
-	h323remoteaddress:                         {"h323-remote-address", Text},
-	h323confid:                                {"h323-conf-id", Text},
-	h323setuptime:                             {"h323-setup-time", Text},
-	h323callorigin:                            {"h323-call-origin", Text},
-	h323calltype:                              {"h323-call-type", Text},
-	h323connecttime:                           {"h323-connect-time", Text},
-	h323disconnecttime:                        {"h323-disconnect-time", Text},
-	h323disconnectcause:                       {"h323-disconnect-cause", Text},
-	h323voicequality:                          {"h323-voice-quality", Text},
-	h323gwid:                                  {"h323-gw-id", Text},
-	h323incomingconfid:                        {"h323-incoming-conf-id", Text},
-	CiscoPolicyUp:                             {"Cisco-Policy-Up", Text},
-	CiscoPolicyDown:                           {"Cisco-Policy-Down", Text},
-	CiscoRelayInformationOption:               {"Cisco-Relay-Information-Option", Text},
-	CiscoDHCPUserClass:                        {"Cisco-DHCP-User-Class", Text},
-	CiscoDHCPVendorClass:                      {"Cisco-DHCP-Vendor-Class", Text},
-	CiscoDHCPRelayGiAddr:                      {"Cisco-DHCP-Relay-GiAddr", Text},
-	CiscoServiceName:                          {"Cisco-Service-Name", Text},
-	CiscoParentSessionId:                      {"Cisco-Parent-Session-Id", Text},
-	CiscoSubQoSPolIn:                          {"Cisco-Sub-QoS-Pol-In", Text},
-	CiscoSubQoSPolOut:                         {"Cisco-Sub-QoS-Pol-Out", Text},
-	CiscoInACL:                                {"Cisco-In-ACL", Text},
-	CiscoOutACL:                               {"Cisco-Out-ACL", Text},
-	CiscoSubPBRPolicyIn:                       {"Cisco-Sub-PBR-Policy-In", Text},
-	CiscoSubActivateService:                   {"Cisco-Sub-Activate-Service", Text},
-	CiscoIPv6InACL:                            {"Cisco-IPv6-In-ACL", Text},
-	CiscoIPv6OutACL:                           {"Cisco-IPv6-Out-ACL", Text},
-	CiscoSubDeactivateService:                 {"Cisco-Sub-Deactivate-Service", Text},
-	CiscoDHCPSubscriberId:                     {"Cisco-DHCP-Subscriber-Id", Text},
-	CiscoDHCPv6LinkAddress:                    {"Cisco-DHCPv6-Link-Address", Text},
-	sipconfid:                                 {"sip-conf-id", Text},
-	h323creditamount:                          {"h323-credit-amount", Text},
-	h323credittime:                            {"h323-credit-time", Text},
-	h323returncode:                            {"h323-return-code", Text},
-	h323promptid:                              {"h323-prompt-id", Text},
-	h323timeandday:                            {"h323-time-and-day", Text},
-	h323redirectnumber:                        {"h323-redirect-number", Text},
-	h323preferredlang:                         {"h323-preferred-lang", Text},
-	h323redirectipaddress:                     {"h323-redirect-ip-address", Text},
-	h323billingmodel:                          {"h323-billing-model", Text},
-	h323currency:                              {"h323-currency", Text},
-	subscriber:                                {"subscriber", Text},
-	gwrxdcdn:                                  {"gw-rxd-cdn", Text},
-	gwfinalxlatedcdn:                          {"gw-final-xlated-cdn", Text},
-	remotemediaaddress:                        {"remote-media-address", Text},
-	releasesource:                             {"release-source", Text},
-	gwrxdcgn:                                  {"gw-rxd-cgn", Text},
-	gwfinalxlatedcgn:                          {"gw-final-xlated-cgn", Text},
-	callid:                                    {"call-id", Text},
-	sessionprotocol:                           {"session-protocol", Text},
-	method:                                    {"method", Text},
-	prevhopvia:                                {"prev-hop-via", Text},
-	prevhopip:                                 {"prev-hop-ip", Text},
-	incomingrequri:                            {"incoming-req-uri", Text},
-	outgoingrequri:                            {"outgoing-req-uri", Text},
-	nexthopip:                                 {"next-hop-ip", Text},
-	nexthopdn:                                 {"next-hop-dn", Text},
-	siphdr:                                    {"sip-hdr", Text},
-	dspid:                                     {"dsp-id", Text},
-	CiscoMultilinkID:                          {"Cisco-Multilink-ID", Integer},
-	CiscoNumInMultilink:                       {"Cisco-Num-In-Multilink", Integer},
-	CiscoPreInputOctets:                       {"Cisco-Pre-Input-Octets", Integer},
-	CiscoPreOutputOctets:                      {"Cisco-Pre-Output-Octets", Integer},
-	CiscoPreInputPackets:                      {"Cisco-Pre-Input-Packets", Integer},
-	CiscoPreOutputPackets:                     {"Cisco-Pre-Output-Packets", Integer},
-	CiscoMaximumTime:                          {"Cisco-Maximum-Time", Integer},
-	CiscoDisconnectCause:                      {"Cisco-Disconnect-Cause", Integer},
-	CiscoDataRate:                             {"Cisco-Data-Rate", Integer},
-	CiscoPreSessionTime:                       {"Cisco-PreSession-Time", Integer},
-	CiscoPWLifetime:                           {"Cisco-PW-Lifetime", Integer},
-	CiscoIPDirect:                             {"Cisco-IP-Direct", Integer},
-	CiscoPPPVJSlotComp:                        {"Cisco-PPP-VJ-Slot-Comp", Integer},
-	CiscoPPPAsyncMap:                          {"Cisco-PPP-Async-Map", Integer},
-	CiscoIPPoolDefinition:                     {"Cisco-IP-Pool-Definition", Text},
-	CiscoAssignIPPool:                         {"Cisco-Assign-IP-Pool", Integer},
-	CiscoRouteIP:                              {"Cisco-Route-IP", Integer},
-	CiscoLinkCompression:                      {"Cisco-Link-Compression", Integer},
-	CiscoTargetUtil:                           {"Cisco-Target-Util", Integer},
-	CiscoMaximumChannels:                      {"Cisco-Maximum-Channels", Integer},
-	CiscoDataFilter:                           {"Cisco-Data-Filter", Integer},
-	CiscoCallFilter:                           {"Cisco-Call-Filter", Integer},
-	CiscoIdleLimit:                            {"Cisco-Idle-Limit", Integer},
-	CiscoSubscriberPassword:                   {"Cisco-Subscriber-Password", Text},
-	CiscoAccountInfo:                          {"Cisco-Account-Info", Text},
-	CiscoServiceInfo:                          {"Cisco-Service-Info", Text},
-	CiscoCommandCode:                          {"Cisco-Command-Code", Text},
-	CiscoControlInfo:                          {"Cisco-Control-Info", Text},
-	CiscoXmitRate:                             {"Cisco-Xmit-Rate", Integer},
-	MSCHAPResponse:                            {"MS-CHAP-Response", Octets},
-	MSCHAPError:                               {"MS-CHAP-Error", Text},
-	MSCHAPCPW1:                                {"MS-CHAP-CPW-1", Octets},
-	MSCHAPCPW2:                                {"MS-CHAP-CPW-2", Octets},
-	MSCHAPLMEncPW:                             {"MS-CHAP-LM-Enc-PW", Octets},
-	MSCHAPNTEncPW:                             {"MS-CHAP-NT-Enc-PW", Octets},
-	MSMPPEEncryptionPolicy:                    {"MS-MPPE-Encryption-Policy", Integer},
-	MSMPPEEncryptionType:                      {"MS-MPPE-Encryption-Type", Integer},
-	MSRASVendor:                               {"MS-RAS-Vendor", Integer},
-	MSCHAPDomain:                              {"MS-CHAP-Domain", Text},
-	MSCHAPChallenge:                           {"MS-CHAP-Challenge", Octets},
-	MSCHAPMPPEKeys:                            {"MS-CHAP-MPPE-Keys", Octets},
-	MSBAPUsage:                                {"MS-BAP-Usage", Integer},
-	MSLinkUtilizationThreshold:                {"MS-Link-Utilization-Threshold", Integer},
-	MSLinkDropTimeLimit:                       {"MS-Link-Drop-Time-Limit", Integer},
-	MSMPPESendKey:                             {"MS-MPPE-Send-Key", Octets},
-	MSMPPERecvKey:                             {"MS-MPPE-Recv-Key", Octets},
-	MSRASVersion:                              {"MS-RAS-Version", Text},
-	MSOldARAPPassword:                         {"MS-Old-ARAP-Password", Octets},
-	MSNewARAPPassword:                         {"MS-New-ARAP-Password", Octets},
-	MSARAPPWChangeReason:                      {"MS-ARAP-PW-Change-Reason", Integer},
-	MSFilter:                                  {"MS-Filter", Octets},
-	MSAcctAuthType:                            {"MS-Acct-Auth-Type", Integer},
-	MSAcctEAPType:                             {"MS-Acct-EAP-Type", Integer},
-	MSCHAP2Response:                           {"MS-CHAP2-Response", Octets},
-	MSCHAP2Success:                            {"MS-CHAP2-Success", Octets},
-	MSCHAP2CPW:                                {"MS-CHAP2-CPW", Octets},
-	MSPrimaryDNSServer:                        {"MS-Primary-DNS-Server", IPv4},
-	MSSecondaryDNSServer:                      {"MS-Secondary-DNS-Server", IPv4},
-	MSPrimaryNBNSServer:                       {"MS-Primary-NBNS-Server", IPv4},
-	MSSecondaryNBNSServer:                     {"MS-Secondary-NBNS-Server", IPv4},
-	MSRASClientName:                           {"MS-RAS-Client-Name", Text},
-	MSRASClientVersion:                        {"MS-RAS-Client-Version", Text},
-	MSQuarantineIPFilter:                      {"MS-Quarantine-IPFilter", Octets},
-	MSQuarantineSessionTimeout:                {"MS-Quarantine-Session-Timeout", Integer},
-	MSUserSecurityIdentity:                    {"MS-User-Security-Identity", Text},
-	MSIdentityType:                            {"MS-Identity-Type", Integer},
-	MSServiceClass:                            {"MS-Service-Class", Text},
-	MSQuarantineUserClass:                     {"MS-Quarantine-User-Class", Text},
-	MSQuarantineState:                         {"MS-Quarantine-State", Integer},
-	MSQuarantineGraceTime:                     {"MS-Quarantine-Grace-Time", Integer},
-	MSNetworkAccessServerType:                 {"MS-Network-Access-Server-Type", Integer},
-	MSAFWZone:                                 {"MS-AFW-Zone", Integer},
-	MSAFWProtectionLevel:                      {"MS-AFW-Protection-Level", Integer},
-	MSMachineName:                             {"MS-Machine-Name", Text},
-	MSIPv6Filter:                              {"MS-IPv6-Filter", Octets},
-	MSIPv4RemediationServers:                  {"MS-IPv4-Remediation-Servers", Octets},
-	MSIPv6RemediationServers:                  {"MS-IPv6-Remediation-Servers", Octets},
-	MSRNAPNotQuarantineCapable:                {"MS-RNAP-Not-Quarantine-Capable", Integer},
-	MSQuarantineSOH:                           {"MS-Quarantine-SOH", Octets},
-	MSRASCorrelation:                          {"MS-RAS-Correlation", Octets},
-	MSExtendedQuarantineState:                 {"MS-Extended-Quarantine-State", Integer},
-	MSHCAPUserGroups:                          {"MS-HCAP-User-Groups", Text},
-	MSHCAPLocationGroupName:                   {"MS-HCAP-Location-Group-Name", Text},
-	MSHCAPUserName:                            {"MS-HCAP-User-Name", Text},
-	MSUserIPv4Address:                         {"MS-User-IPv4-Address", IPv4},
-	MSUserIPv6Address:                         {"MS-User-IPv6-Address", IPv6},
-	MSTSGDeviceRedirection:                    {"MS-TSG-Device-Redirection", Integer},
-	ADSLAgentCircuitId:                        {"ADSL-Agent-Circuit-Id", Octets},
-	ADSLAgentRemoteId:                         {"ADSL-Agent-Remote-Id", Octets},
-	ActualDataRateUpstream:                    {"Actual-Data-Rate-Upstream", Integer},
-	ActualDataRateDownstream:                  {"Actual-Data-Rate-Downstream", Integer},
-	MinimumDataRateUpstream:                   {"Minimum-Data-Rate-Upstream", Integer},
-	MinimumDataRateDownstream:                 {"Minimum-Data-Rate-Downstream", Integer},
-	AttainableDataRateUpstream:                {"Attainable-Data-Rate-Upstream", Integer},
-	AttainableDataRateDownstream:              {"Attainable-Data-Rate-Downstream", Integer},
-	MaximumDataRateUpstream:                   {"Maximum-Data-Rate-Upstream", Integer},
-	MaximumDataRateDownstream:                 {"Maximum-Data-Rate-Downstream", Integer},
-	MinimumDataRateUpstreamLowPower:           {"Minimum-Data-Rate-Upstream-Low-Power", Integer},
-	MinimumDataRateDownstreamLowPower:         {"Minimum-Data-Rate-Downstream-Low-Power", Integer},
-	MaximumInterleavingDelayUpstream:          {"Maximum-Interleaving-Delay-Upstream", Integer},
-	ActualInterleavingDelayUpstream:           {"Actual-Interleaving-Delay-Upstream", Integer},
-	MaximumInterleavingDelayDownstream:        {"Maximum-Interleaving-Delay-Downstream", Integer},
-	ActualInterleavingDelayDownstream:         {"Actual-Interleaving-Delay-Downstream", Integer},
-	AccessLoopEncapsulation:                   {"Access-Loop-Encapsulation", Octets},
-	IWFSession:                                {"IWF-Session", Octets},
-	ADSLForumDHCPVendorSpecific:               {"ADSL-Forum-DHCP-Vendor-Specific", Octets},
-	ERXVirtualRouterName:                      {"ERX-Virtual-Router-Name", Text},
-	ERXAddressPoolName:                        {"ERX-Address-Pool-Name", Text},
-	ERXLocalLoopbackInterface:                 {"ERX-Local-Loopback-Interface", Text},
-	ERXPrimaryDns:                             {"ERX-Primary-Dns", IPv4},
-	ERXSecondaryDns:                           {"ERX-Secondary-Dns", IPv4},
-	ERXPrimaryWins:                            {"ERX-Primary-Wins", IPv4},
-	ERXSecondaryWins:                          {"ERX-Secondary-Wins", IPv4},
-	ERXTunnelVirtualRouter:                    {"ERX-Tunnel-Virtual-Router", Octets},
-	ERXTunnelPassword:                         {"ERX-Tunnel-Password", Octets},
-	ERXIngressPolicyName:                      {"ERX-Ingress-Policy-Name", Text},
-	ERXEgressPolicyName:                       {"ERX-Egress-Policy-Name", Text},
-	ERXIngressStatistics:                      {"ERX-Ingress-Statistics", Integer},
-	ERXEgressStatistics:                       {"ERX-Egress-Statistics", Integer},
-	ERXAtmServiceCategory:                     {"ERX-Atm-Service-Category", Integer},
-	ERXAtmPCR:                                 {"ERX-Atm-PCR", Integer},
-	ERXAtmSCR:                                 {"ERX-Atm-SCR", Integer},
-	ERXAtmMBS:                                 {"ERX-Atm-MBS", Integer},
-	ERXCliInitialAccessLevel:                  {"ERX-Cli-Initial-Access-Level", Text},
-	ERXCliAllowAllVRAccess:                    {"ERX-Cli-Allow-All-VR-Access", Integer},
-	ERXAlternateCliAccessLevel:                {"ERX-Alternate-Cli-Access-Level", Text},
-	ERXAlternateCliVrouterName:                {"ERX-Alternate-Cli-Vrouter-Name", Text},
-	ERXSaValidate:                             {"ERX-Sa-Validate", Integer},
-	ERXIgmpEnable:                             {"ERX-Igmp-Enable", Integer},
-	ERXPppoeDescription:                       {"ERX-Pppoe-Description", Text},
-	ERXRedirectVRName:                         {"ERX-Redirect-VR-Name", Text},
-	ERXQosProfileName:                         {"ERX-Qos-Profile-Name", Text},
-	ERXPppoeMaxSessions:                       {"ERX-Pppoe-Max-Sessions", Integer},
-	ERXPppoeUrl:                               {"ERX-Pppoe-Url", Text},
-	ERXQosProfileInterfaceType:                {"ERX-Qos-Profile-Interface-Type", Integer},
-	ERXTunnelNasPortMethod:                    {"ERX-Tunnel-Nas-Port-Method", Integer},
-	ERXServiceBundle:                          {"ERX-Service-Bundle", Text},
-	ERXTunnelTos:                              {"ERX-Tunnel-Tos", Integer},
-	ERXTunnelMaximumSessions:                  {"ERX-Tunnel-Maximum-Sessions", Integer},
-	ERXFramedIpRouteTag:                       {"ERX-Framed-Ip-Route-Tag", Text},
-	ERXDialOutNumber:                          {"ERX-Dial-Out-Number", Text},
-	ERXPPPUsername:                            {"ERX-PPP-Username", Text},
-	ERXPPPPassword:                            {"ERX-PPP-Password", Text},
-	ERXPPPAuthProtocol:                        {"ERX-PPP-Auth-Protocol", Integer},
-	ERXMinimumBPS:                             {"ERX-Minimum-BPS", Integer},
-	ERXMaximumBPS:                             {"ERX-Maximum-BPS", Integer},
-	ERXBearerType:                             {"ERX-Bearer-Type", Integer},
-	ERXInputGigapkts:                          {"ERX-Input-Gigapkts", Integer},
-	ERXOutputGigapkts:                         {"ERX-Output-Gigapkts", Integer},
-	ERXTunnelInterfaceId:                      {"ERX-Tunnel-Interface-Id", Text},
-	ERXIpV6VirtualRouter:                      {"ERX-IpV6-Virtual-Router", Text},
-	ERXIpV6LocalInterface:                     {"ERX-IpV6-Local-Interface", Text},
-	ERXIpv6PrimaryDns:                         {"ERX-Ipv6-Primary-Dns", IPv6},
-	ERXIpv6SecondaryDns:                       {"ERX-Ipv6-Secondary-Dns", IPv6},
-	SdxServiceName:                            {"Sdx-Service-Name", Text},
-	SdxSessionVolumeQuota:                     {"Sdx-Session-Volume-Quota", Text},
-	SdxTunnelDisconnectCauseInfo:              {"Sdx-Tunnel-Disconnect-Cause-Info", Text},
-	ERXRadiusClientAddress:                    {"ERX-Radius-Client-Address", IPv4},
-	ERXServiceDescription:                     {"ERX-Service-Description", Text},
-	ERXL2tpRecvWindowSize:                     {"ERX-L2tp-Recv-Window-Size", Integer},
-	ERXDhcpOptions:                            {"ERX-Dhcp-Options", Octets},
-	ERXDhcpMacAddr:                            {"ERX-Dhcp-Mac-Addr", Text},
-	ERXDhcpGiAddress:                          {"ERX-Dhcp-Gi-Address", IPv4},
-	ERXLIAction:                               {"ERX-LI-Action", Octets},
-	ERXMedDevHandle:                           {"ERX-Med-Dev-Handle", Octets},
-	ERXMedIpAddress:                           {"ERX-Med-Ip-Address", Octets},
-	ERXMedPortNumber:                          {"ERX-Med-Port-Number", Octets},
-	ERXMLPPPBundleName:                        {"ERX-MLPPP-Bundle-Name", Text},
-	ERXInterfaceDesc:                          {"ERX-Interface-Desc", Text},
-	ERXTunnelGroup:                            {"ERX-Tunnel-Group", Text},
-	ERXServiceActivate:                        {"ERX-Service-Activate", Octets},
-	ERXServiceDeactivate:                      {"ERX-Service-Deactivate", Text},
-	ERXServiceVolume:                          {"ERX-Service-Volume", Octets},
-	ERXServiceTimeout:                         {"ERX-Service-Timeout", Octets},
-	ERXServiceStatistics:                      {"ERX-Service-Statistics", Octets},
-	ERXDFBit:                                  {"ERX-DF-Bit", Integer},
-	ERXIGMPAccessName:                         {"ERX-IGMP-Access-Name", Text},
-	ERXIGMPAccessSrcName:                      {"ERX-IGMP-Access-Src-Name", Text},
-	ERXIGMPOIFMapName:                         {"ERX-IGMP-OIF-Map-Name", Text},
-	ERXMLDAccessName:                          {"ERX-MLD-Access-Name", Text},
-	ERXMLDAccessSrcName:                       {"ERX-MLD-Access-Src-Name", Text},
-	ERXMLDOIFMapName:                          {"ERX-MLD-OIF-Map-Name", Text},
-	ERXMLDVersion:                             {"ERX-MLD-Version", Integer},
-	ERXIGMPVersion:                            {"ERX-IGMP-Version", Integer},
-	ERXIPMcastAdmBwLimit:                      {"ERX-IP-Mcast-Adm-Bw-Limit", Integer},
-	ERXIPv6McastAdmBwLimit:                    {"ERX-IPv6-Mcast-Adm-Bw-Limit", Integer},
-	ERXQosParameters:                          {"ERX-Qos-Parameters", Text},
-	ERXServiceSession:                         {"ERX-Service-Session", Text},
-	ERXMobileIPAlgorithm:                      {"ERX-Mobile-IP-Algorithm", Integer},
-	ERXMobileIPSPI:                            {"ERX-Mobile-IP-SPI", Integer},
-	ERXMobileIPKey:                            {"ERX-Mobile-IP-Key", Text},
-	ERXMobileIPReplay:                         {"ERX-Mobile-IP-Replay", Integer},
-	ERXMobileIPAccessControl:                  {"ERX-Mobile-IP-Access-Control", Text},
-	ERXMobileIPLifetime:                       {"ERX-Mobile-IP-Lifetime", Integer},
-	ERXL2TPResynchMethod:                      {"ERX-L2TP-Resynch-Method", Integer},
-	ERXTunnelSwitchProfile:                    {"ERX-Tunnel-Switch-Profile", Text},
-	ERXL2cUpStreamData:                        {"ERX-L2c-Up-Stream-Data", Text},
-	ERXL2cDownStreamData:                      {"ERX-L2c-Down-Stream-Data", Text},
-	ERXTunnelTxSpeedMethod:                    {"ERX-Tunnel-Tx-Speed-Method", Integer},
-	ERXIGMPQueryInterval:                      {"ERX-IGMP-Query-Interval", Integer},
-	ERXIGMPMaxRespTime:                        {"ERX-IGMP-Max-Resp-Time", Integer},
-	ERXIGMPImmediateLeave:                     {"ERX-IGMP-Immediate-Leave", Integer},
-	ERXMLDQueryInterval:                       {"ERX-MLD-Query-Interval", Integer},
-	ERXMLDMaxRespTime:                         {"ERX-MLD-Max-Resp-Time", Integer},
-	ERXMLDImmediateLeave:                      {"ERX-MLD-Immediate-Leave", Integer},
-	ERXIPBlockMulticast:                       {"ERX-IP-Block-Multicast", Integer},
-	ERXIGMPExplicitTracking:                   {"ERX-IGMP-Explicit-Tracking", Integer},
-	ERXIGMPNoTrackingV2Grps:                   {"ERX-IGMP-No-Tracking-V2-Grps", Integer},
-	ERXMLDExplicitTracking:                    {"ERX-MLD-Explicit-Tracking", Integer},
-	ERXMLDNoTrackingV1Grps:                    {"ERX-MLD-No-Tracking-V1-Grps", Integer},
-	ERXIPv6IngressPolicyName:                  {"ERX-IPv6-Ingress-Policy-Name", Text},
-	ERXIPv6EgressPolicyName:                   {"ERX-IPv6-Egress-Policy-Name", Text},
-	ERXCoSShapingPmtType:                      {"ERX-CoS-Shaping-Pmt-Type", Text},
-	ERXDHCPGuidedRelayServer:                  {"ERX-DHCP-Guided-Relay-Server", IPv4},
-	ERXAccLoopCirId:                           {"ERX-Acc-Loop-Cir-Id", Text},
-	ERXAccAggrCirIdBin:                        {"ERX-Acc-Aggr-Cir-Id-Bin", Octets},
-	ERXAccAggrCirIdAsc:                        {"ERX-Acc-Aggr-Cir-Id-Asc", Text},
-	ERXActDataRateUp:                          {"ERX-Act-Data-Rate-Up", Integer},
-	ERXActDataRateDn:                          {"ERX-Act-Data-Rate-Dn", Integer},
-	ERXMinDataRateUp:                          {"ERX-Min-Data-Rate-Up", Integer},
-	ERXMinDataRateDn:                          {"ERX-Min-Data-Rate-Dn", Integer},
-	ERXAttDataRateUp:                          {"ERX-Att-Data-Rate-Up", Integer},
-	ERXAttDataRateDn:                          {"ERX-Att-Data-Rate-Dn", Integer},
-	ERXMaxDataRateUp:                          {"ERX-Max-Data-Rate-Up", Integer},
-	ERXMaxDataRateDn:                          {"ERX-Max-Data-Rate-Dn", Integer},
-	ERXMinLPDataRateUp:                        {"ERX-Min-LP-Data-Rate-Up", Integer},
-	ERXMinLPDataRateDn:                        {"ERX-Min-LP-Data-Rate-Dn", Integer},
-	ERXMaxInterlvDelayUp:                      {"ERX-Max-Interlv-Delay-Up", Integer},
-	ERXActInterlvDelayUp:                      {"ERX-Act-Interlv-Delay-Up", Integer},
-	ERXMaxInterlvDelayDn:                      {"ERX-Max-Interlv-Delay-Dn", Integer},
-	ERXActInterlvDelayDn:                      {"ERX-Act-Interlv-Delay-Dn", Integer},
-	ERXDSLLineState:                           {"ERX-DSL-Line-State", Integer},
-	ERXDSLType:                                {"ERX-DSL-Type", Integer},
-	ERXIPv6NdRaPrefix:                         {"ERX-IPv6-NdRa-Prefix", IPv6Prefix},
-	ERXQosSetName:                             {"ERX-Qos-Set-Name", Text},
-	ERXServiceAcctInterval:                    {"ERX-Service-Acct-Interval", Octets},
-	ERXDownStreamCalcRate:                     {"ERX-DownStream-Calc-Rate", Integer},
-	ERXUpStreamCalcRate:                       {"ERX-UpStream-Calc-Rate", Integer},
-	ERXMaxClientsPerInterface:                 {"ERX-Max-Clients-Per-Interface", Integer},
-	ERXPPPMonitorIngressOnly:                  {"ERX-PPP-Monitor-Ingress-Only", Integer},
-	ERXCoSSchedulerPmtType:                    {"ERX-CoS-Scheduler-Pmt-Type", Text},
-	ERXBackupAddressPool:                      {"ERX-Backup-Address-Pool", Text},
-	ERXICRPartitionId:                         {"ERX-ICR-Partition-Id", Text},
-	ERXIPv6AcctInputOctets:                    {"ERX-IPv6-Acct-Input-Octets", Integer},
-	ERXIPv6AcctOutputOctets:                   {"ERX-IPv6-Acct-Output-Octets", Integer},
-	ERXIPv6AcctInputPackets:                   {"ERX-IPv6-Acct-Input-Packets", Integer},
-	ERXIPv6AcctOutputPackets:                  {"ERX-IPv6-Acct-Output-Packets", Integer},
-	ERXIPv6AcctInputGigawords:                 {"ERX-IPv6-Acct-Input-Gigawords", Integer},
-	ERXIPv6AcctOutputGigawords:                {"ERX-IPv6-Acct-Output-Gigawords", Integer},
-	ERXIPv6NdRaPoolName:                       {"ERX-IPv6-NdRa-Pool-Name", Text},
-	ERXPppoEPadn:                              {"ERX-PppoE-Padn", Text},
-	ERXDhcpOption82:                           {"ERX-Dhcp-Option-82", Octets},
-	ERXVlanMapId:                              {"ERX-Vlan-Map-Id", Integer},
-	ERXIPv6DelegatedPoolName:                  {"ERX-IPv6-Delegated-Pool-Name", Text},
-	ERXTxConnectSpeed:                         {"ERX-Tx-Connect-Speed", Integer},
-	ERXRxConnectSpeed:                         {"ERX-Rx-Connect-Speed", Integer},
-	ERXServiceActivateType:                    {"ERX-Service-Activate-Type", Octets},
-	ERXClientProfileName:                      {"ERX-Client-Profile-Name", Text},
-	ERXRedirectGWAddress:                      {"ERX-Redirect-GW-Address", IPv4},
-	ERXAPNName:                                {"ERX-APN-Name", Text},
-	ERXCosShapingRate:                         {"ERX-Cos-Shaping-Rate", Text},
-	ERXActionReason:                           {"ERX-Action-Reason", Text},
-	ERXServiceVolumeGigawords:                 {"ERX-Service-Volume-Gigawords", Octets},
-	ERXUpdateService:                          {"ERX-Update-Service", Octets},
-	ERXDHCPv6GuidedRelayServer:                {"ERX-DHCPv6-Guided-Relay-Server", IPv6},
-	ERXAccLoopRemoteId:                        {"ERX-Acc-Loop-Remote-Id", Text},
-	ERXAccLoopEncap:                           {"ERX-Acc-Loop-Encap", Octets},
-	ERXInnerVlanMapId:                         {"ERX-Inner-Vlan-Map-Id", Integer},
-	ERXCoreFacingInterface:                    {"ERX-Core-Facing-Interface", Text},
-	ERXDHCPFirstRelayIPv4Address:              {"ERX-DHCP-First-Relay-IPv4-Address", IPv4},
-	ERXDHCPFirstRelayIPv6Address:              {"ERX-DHCP-First-Relay-IPv6-Address", IPv6},
-	ERXInputInterfaceFilter:                   {"ERX-Input-Interface-Filter", Text},
-	ERXOutputInterfaceFilter:                  {"ERX-Output-Interface-Filter", Text},
-	ERXPimEnable:                              {"ERX-Pim-Enable", Integer},
-	ERXBulkCoATransactionId:                   {"ERX-Bulk-CoA-Transaction-Id", Integer},
-	ERXBulkCoAIdentifier:                      {"ERX-Bulk-CoA-Identifier", Integer},
-	ERXIPv4InputServiceSet:                    {"ERX-IPv4-Input-Service-Set", Text},
-	ERXIPv4OutputServiceSet:                   {"ERX-IPv4-Output-Service-Set", Text},
-	ERXIPv4InputServiceFilter:                 {"ERX-IPv4-Input-Service-Filter", Text},
-	ERXIPv4OutputServiceFilter:                {"ERX-IPv4-Output-Service-Filter", Text},
-	ERXIPv6InputServiceSet:                    {"ERX-IPv6-Input-Service-Set", Text},
-	ERXIPv6OutputServiceSet:                   {"ERX-IPv6-Output-Service-Set", Text},
-	ERXIPv6InputServiceFilter:                 {"ERX-IPv6-Input-Service-Filter", Text},
-	ERXIPv6OutputServiceFilter:                {"ERX-IPv6-Output-Service-Filter", Text},
-	ERXAdvPcefProfileName:                     {"ERX-Adv-Pcef-Profile-Name", Text},
-	ERXAdvPcefRuleName:                        {"ERX-Adv-Pcef-Rule-Name", Text},
-	ERXReAuthenticationCatalyst:               {"ERX-Re-Authentication-Catalyst", Integer},
-	ERXDHCPv6Options:                          {"ERX-DHCPv6-Options", Octets},
-	ERXDHCPHeader:                             {"ERX-DHCP-Header", Octets},
-	ERXDHCPv6Header:                           {"ERX-DHCPv6-Header", Octets},
-	ERXAcctRequestReason:                      {"ERX-Acct-Request-Reason", Integer},
-	ERXInnerTagProtocolId:                     {"ERX-Inner-Tag-Protocol-Id", Text},
-	ERXRoutingServices:                        {"ERX-Routing-Services", Integer},
-	ERXInterfaceSetTargetingWeight:            {"ERX-Interface-Set-Targeting-Weight", Integer},
-	ERXInterfaceTargetingWeight:               {"ERX-Interface-Targeting-Weight", Integer},
-	ERXHybridAccessDSLDownstreamSpeed:         {"ERX-Hybrid-Access-DSL-Downstream-Speed", Integer},
-	ERXHybridAccessLTEDownstreamSpeed:         {"ERX-Hybrid-Access-LTE-Downstream-Speed", Integer},
-	ERXPONAccessType:                          {"ERX-PON-Access-Type", Integer},
-	ERXONTONUAverageDataRateDownstream:        {"ERX-ONT-ONU-Average-Data-Rate-Downstream", Integer},
-	ERXONTONUPeakDataRateDownstream:           {"ERX-ONT-ONU-Peak-Data-Rate-Downstream", Integer},
-	ERXONTONUMaximumDataRateUpstream:          {"ERX-ONT-ONU-Maximum-Data-Rate-Upstream", Integer},
-	ERXONTONUAssuredDataRateUpstream:          {"ERX-ONT-ONU-Assured-Data-Rate-Upstream", Integer},
-	ERXPONTreeMaximumDataRateUpstream:         {"ERX-PON-Tree-Maximum-Data-Rate-Upstream", Integer},
-	ERXPONTreeMaximumDataRateDownstream:       {"ERX-PON-Tree-Maximum-Data-Rate-Downstream", Integer},
-	ERXExpectedThroughputUpstream:             {"ERX-Expected-Throughput-Upstream", Integer},
-	ERXExpectedThroughputDownstream:           {"ERX-Expected-Throughput-Downstream", Integer},
-	ERXAttainableExpectedThroughputUpstream:   {"ERX-Attainable-Expected-Throughput-Upstream", Integer},
-	ERXAttainableExpectedThroughputDownstream: {"ERX-Attainable-Expected-Throughput-Downstream", Integer},
-	ERXGammaDataRateUpstream:                  {"ERX-Gamma-Data-Rate-Upstream", Integer},
-	ERXGammaDataRateDownstream:                {"ERX-Gamma-Data-Rate-Downstream", Integer},
-	ERXAttainableGammaDataRateUpstream:        {"ERX-Attainable-Gamma-Data-Rate-Upstream", Integer},
-	ERXAttainableGammaDataRateDownstream:      {"ERX-Attainable-Gamma-Data-Rate-Downstream", Integer},
-	WISPrLocationID:                           {"WISPr-Location-ID", Text},
-	WISPrLocationName:                         {"WISPr-Location-Name", Text},
-	WISPrLogoffURL:                            {"WISPr-Logoff-URL", Text},
-	WISPrRedirectionURL:                       {"WISPr-Redirection-URL", Text},
-	WISPrBandwidthMinUp:                       {"WISPr-Bandwidth-Min-Up", Integer},
-	WISPrBandwidthMinDown:                     {"WISPr-Bandwidth-Min-Down", Integer},
-	WISPrBandwidthMaxUp:                       {"WISPr-Bandwidth-Max-Up", Integer},
-	WISPrBandwidthMaxDown:                     {"WISPr-Bandwidth-Max-Down", Integer},
-	WISPrSessionTerminateTime:                 {"WISPr-Session-Terminate-Time", Text},
-	WISPrSessionTerminateEndOfDay:             {"WISPr-Session-Terminate-End-Of-Day", Text},
-	WISPrBillingClassOfService:                {"WISPr-Billing-Class-Of-Service", Text},
-	MikrotikRecvLimit:                         {"Mikrotik-Recv-Limit", Integer},
-	MikrotikXmitLimit:                         {"Mikrotik-Xmit-Limit", Integer},
-	MikrotikGroup:                             {"Mikrotik-Group", Text},
-	MikrotikWirelessForward:                   {"Mikrotik-Wireless-Forward", Integer},
-	MikrotikWirelessSkipDot1x:                 {"Mikrotik-Wireless-Skip-Dot1x", Integer},
-	MikrotikWirelessEncAlgo:                   {"Mikrotik-Wireless-Enc-Algo", Integer},
-	MikrotikWirelessEncKey:                    {"Mikrotik-Wireless-Enc-Key", Text},
-	MikrotikRateLimit:                         {"Mikrotik-Rate-Limit", Text},
-	MikrotikRealm:                             {"Mikrotik-Realm", Text},
-	MikrotikHostIP:                            {"Mikrotik-Host-IP", IPv4},
-	MikrotikMarkId:                            {"Mikrotik-Mark-Id", Text},
-	MikrotikAdvertiseURL:                      {"Mikrotik-Advertise-URL", Text},
-	MikrotikAdvertiseInterval:                 {"Mikrotik-Advertise-Interval", Integer},
-	MikrotikRecvLimitGigawords:                {"Mikrotik-Recv-Limit-Gigawords", Integer},
-	MikrotikXmitLimitGigawords:                {"Mikrotik-Xmit-Limit-Gigawords", Integer},
-	MikrotikWirelessPSK:                       {"Mikrotik-Wireless-PSK", Text},
-	MikrotikTotalLimit:                        {"Mikrotik-Total-Limit", Integer},
-	MikrotikTotalLimitGigawords:               {"Mikrotik-Total-Limit-Gigawords", Integer},
-	MikrotikAddressList:                       {"Mikrotik-Address-List", Text},
-	MikrotikWirelessMPKey:                     {"Mikrotik-Wireless-MPKey", Text},
-	MikrotikWirelessComment:                   {"Mikrotik-Wireless-Comment", Text},
-	MikrotikDelegatedIPv6Pool:                 {"Mikrotik-Delegated-IPv6-Pool", Text},
-	MikrotikDHCPOptionSet:                     {"Mikrotik-DHCP-Option-Set", Text},
-	MikrotikDHCPOptionParamSTR1:               {"Mikrotik-DHCP-Option-Param-STR1", Text},
-	MikrotikDHCPOptionParamSTR2:               {"Mikrotik-DHCP-Option-Param-STR2", Text},
-	MikrotikWirelessVLANID:                    {"Mikrotik-Wireless-VLANID", Integer},
-	MikrotikWirelessVLANIDtype:                {"Mikrotik-Wireless-VLANIDtype", Integer},
-	MikrotikWirelessMinsignal:                 {"Mikrotik-Wireless-Minsignal", Text},
-	MikrotikWirelessMaxsignal:                 {"Mikrotik-Wireless-Maxsignal", Text},
-	MikrotikSwitchingFilter:                   {"Mikrotik-Switching-Filter", Text},
-}

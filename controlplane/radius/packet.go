@@ -114,7 +114,7 @@ func (p *Packet) Check() error {
 	for i := range p.Attributes {
 		a := &p.Attributes[i]
 		n, ok := len(a.Value), true
-		switch dictionary[a.Type].kind {
+		switch dictionary()[a.Type].kind {
 		case Integer, IPv4, Date:
 			ok = n == 4
 		case IPv6:

@@ -4,9 +4,16 @@
 // side of its dynamic authorisation (RFC 5176). The codec is pure: bytes in, packets or errors out.
 package radius
 
-import "fmt"
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
 
-//go:generate sh -c "python3 dictionary.py > dictionary_gen.go"
+//go:generate sh -c "python3 dictionary.py > dictionary.txt && python3 dictionary.py --go > dictionary_gen.go"
 
 // Type names an attribute: the vendor's private enterprise number above bit 32 (0: the standard space), its number
 // below.
@@ -29,14 +36,32 @@ const (
 	Date             // seconds since 1970, 4 octets
 )
 
+var kindNames = []string{"Octets", "Text", "Integer", "IPv4", "IPv6", "IPv6Prefix", "InterfaceID", "Date"}
+
 type entry struct {
 	name string
 	kind Kind
 }
 
+// Names, numbers and data types from FreeRADIUS' dictionaries (CC-BY 4.0): vendor, number, name and kind, a row each.
+//
+//go:embed dictionary.txt
+var dictionaryText string
+
+var dictionary = sync.OnceValue(func() map[Type]entry {
+	list := map[Type]entry{}
+	for row := range strings.Lines(dictionaryText) {
+		word := strings.Fields(row)
+		vendor, _ := strconv.ParseUint(word[0], 10, 32) // dictionary.py writes numbers
+		code, _ := strconv.ParseUint(word[1], 10, 8)
+		list[Type(vendor<<32|code)] = entry{word[2], Kind(slices.Index(kindNames, word[3]))}
+	}
+	return list
+})
+
 // String is the attribute's name in FreeRADIUS' dictionaries, or its numbers.
 func (t Type) String() string {
-	if e, ok := dictionary[t]; ok {
+	if e, ok := dictionary()[t]; ok {
 		return e.name
 	}
 	if v := t.Vendor(); v != 0 {
