@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Guards the contract. types_gen.go and layout_gen.h must match isthmus_api.h. No layout of the released version
+# Guards the contract. types_gen.go and layout.inc must match isthmus_api.h. No layout of the released version
 # (released.txt) may change while API_VERSION stays the same; new structs, enum values and fields at the end of a part
 # are allowed. The tester's halves are built together: its job_gen.go must match job.h.
 #   check.sh            check all
-#   check.sh --write    regenerate types_gen.go, layout_gen.h and job_gen.go
+#   check.sh --write    regenerate types_gen.go, layout.inc and job_gen.go
 #   check.sh --release  write released.txt for the header's API_VERSION
 set -eu
 cd "$(dirname "$0")"
@@ -15,7 +15,7 @@ case "${1:-}" in
 --write)
 	python3 godefs.py "$tmp" types digests job
 	cat "$tmp/types" >types_gen.go
-	cat "$tmp/digests" >layout_gen.h
+	cat "$tmp/digests" >layout.inc
 	cat "$tmp/job" >../traffic/job/job_gen.go
 	exit 0
 	;;
@@ -58,7 +58,7 @@ same() {
 	diff -u "$2" "$tmp/$1" | head -40 >&2 || true
 	exit 1
 }
-same digests layout_gen.h api/layout_gen.h
+same digests layout.inc api/layout.inc
 python3 godefs.py "$tmp" types job
 same types types_gen.go api/types_gen.go
 same job ../traffic/job/job_gen.go traffic/job/job_gen.go

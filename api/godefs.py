@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Reads isthmus_api.h and writes into a folder: `types`, Go types (through `go tool cgo -godefs`); `layout`, the layout
-# of every message (through the C compiler); `digests`, the layouts' digests (a C header). Reads the tester's job.h and
+# of every message (through the C compiler); `digests`, the layouts' digests (a table). Reads the tester's job.h and
 # writes `job`, its Go types. Called by check.sh. The headers are its only list of names.
 import functools
 import os
@@ -82,7 +82,7 @@ def growing(structs, enums):
 
 
 def digests():
-    """The table of dataplane and Go: of each part, for each of its fields, the bytes up to its end and the digest
+    """Of each part, for each of its fields, the bytes up to its end and the digest
     until there."""
     structs, enums, _ = parse()
     place = {}
@@ -104,55 +104,25 @@ def digests():
     return [(struct, constant, steps(struct)) for struct, constant in parts(structs, enums).items()]
 
 
-def c_digests():
-    lines = [
-        "// SPDX-License-Identifier: Apache-2.0",
-        "// Made by api/check.sh --write from isthmus_api.h. Do not edit.",
-        "// Of each part, for each field: the bytes of the struct up to its end, and the digest of the layout until "
-        "there.",
-        "// clang-format off",
-        "#ifndef ISTHMUS_API_LAYOUT_H",
-        "#define ISTHMUS_API_LAYOUT_H",
-        "",
-        '#include "isthmus_api.h"',
-        "",
-        "struct api_layout_step {",
-        "\tuint32_t size, digest;",
-        "};",
-        "",
-        "struct api_layout_part {",
-        "\tconst char *name;",
-        "\tconst struct api_layout_step *step;",
-        "\tuint16_t part, steps;",
-        "};",
-        "",
-    ]
-    table = digests()
-    for struct, _, steps in table:
-        lines.append(f"static const struct api_layout_step {struct}_steps[] = {{")
-        for at in range(0, len(steps), 4):
-            lines.append("\t" + " ".join(f"{{{end}, 0x{digest:08x}}}," for end, digest in steps[at : at + 4]))
-        lines.append("};")
-    lines += ["", "static const struct api_layout_part api_layout_parts[] = {"]
-    for struct, constant, steps in table:
-        lines.append(f'\t{{"{struct}", {struct}_steps, {constant}, {len(steps)}}},')
-    return "\n".join(lines + ["};", "", "#endif", ""])
+def digest_table():
+    """The table as both languages read it: layout.h includes it, layout.go embeds it."""
+    lines = ["// SPDX-License-Identifier: Apache-2.0", "// Made by api/check.sh --write from isthmus_api.h. Do not edit."]
+    numbers = dict(line.split()[2:] for line in layout().splitlines() if line.startswith("enum api_part "))
+    for struct, constant, steps in digests():
+        lines.append(f"PART({struct}, {numbers[constant]},")
+        for at in range(0, len(steps), 5):
+            lines.append("\t" + " ".join(f"STEP({end}, 0x{digest:08x})" for end, digest in steps[at : at + 5]))
+        lines[-1] += ")"
+    return "\n".join(lines + [""])
 
 
-def go_digests():
-    """What Go adds to the types: the number of each part, and the same table."""
-    lines = []
-    table = digests()
-    for struct, constant, _ in table:
-        name = camel(struct[4:])
-        lines.append(f"func (*{name}) PartNumber() uint16 {{ return Part{camel(constant[len('API_PART_'):])} }}\n")
-    lines.append("var layoutParts = []layoutPart{")
-    for struct, constant, steps in table:
-        words = [f"{{{end}, 0x{digest:08x}}}" for end, digest in steps]
-        rows = [", ".join(words[at : at + 5]) for at in range(0, len(words), 5)]
-        text = rows[0] if len(words) < 4 else "\n\t\t" + ",\n\t\t".join(rows) + ",\n\t"
-        lines.append(f'\t{{"{struct}", Part{camel(constant[len("API_PART_"):])}, []layoutStep{{{text}}}}},')
-    return "\n".join(lines + ["}", ""])
+def part_numbers():
+    """What Go adds to the types: the number of each part."""
+    structs, enums, _ = parse()
+    return "".join(
+        f"func (*{camel(struct[4:])}) PartNumber() uint16 {{ return Part{camel(constant[len('API_PART_'):])} }}\n"
+        for struct, constant in parts(structs, enums).items()
+    )
 
 
 def constants(enums, defines):
@@ -177,9 +147,9 @@ def go_types():
     header = os.path.basename(HEADER)
     lines = [f'package {PACKAGE}\n\n// #include "{header}"\nimport "C"\n\nconst (']
     lines += [f"\t{go} = C.{c}" for go, c in constants(enums, defines)]
+    lines += [f"\tSizeof{go_name(s)} = C.sizeof_struct_{s}" for s in structs]
     lines += [")\n"]
-    for s in structs:
-        lines.append(f"type {go_name(s)} C.struct_{s}\n\nconst Sizeof{go_name(s)} = C.sizeof_struct_{s}\n")
+    lines += [f"type {go_name(s)} C.struct_{s}\n" for s in structs]
     with tempfile.TemporaryDirectory() as tmp:
         source = os.path.join(tmp, "godefs.go")
         with open(source, "w", encoding="utf-8") as f:
@@ -193,7 +163,7 @@ def go_types():
     out = re.sub(r"^type (\w+) struct \{\n(.*?)^\}", lambda m: rename(m, structs), out, flags=re.M | re.S)
     licence = "// SPDX-License-Identifier: Apache-2.0"
     mark = f"// Code generated by api/check.sh --write from {header}. DO NOT EDIT."
-    out = f"{licence}\n\n{mark}\n\n{out}\n{go_digests() if PACKAGE == 'api' else ''}"
+    out = f"{licence}\n\n{mark}\n\n{out}\n{part_numbers() if PACKAGE == 'api' else ''}"
     return subprocess.run(["gofmt"], input=out, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
@@ -268,7 +238,7 @@ def job_types():
 
 
 if __name__ == "__main__":
-    actions = {"types": go_types, "layout": locked, "digests": c_digests, "job": job_types}  # `job` is the last
+    actions = {"types": go_types, "layout": locked, "digests": digest_table, "job": job_types}  # `job` is the last
     if len(sys.argv) < 3 or not set(sys.argv[2:]) <= set(actions):
         sys.exit("usage: godefs.py DIR types|layout|digests|job...")
     for action in sys.argv[2:]:

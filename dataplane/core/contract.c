@@ -5,7 +5,7 @@
 #include "core/contract.h"
 #include "core/error.h"
 #include "core/kind.h"
-#include "layout_gen.h"
+#include "layout.h"
 #include <errno.h>
 #include <rte_common.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 
 #include "core/contract.h"
 #include "core/engine.h"
-#include "layout_gen.h"
+#include "layout.h"
 #include "testkit/socket.h"
 #include <rte_cycles.h>
 #include <stdlib.h>

@@ -40,6 +40,26 @@ const (
 	WrongKept         = 0x4
 	WrongBytes        = 0x100
 	Buckets           = 0x480
+	SizeofValue       = 0x20
+	SizeofExtension   = 0x20
+	SizeofLayer       = 0x28c
+	SizeofStack       = 0x28c4
+	SizeofSize        = 0x4
+	SizeofAddress     = 0x14
+	SizeofPort        = 0x2f8
+	SizeofStream      = 0xa0
+	SizeofCapture     = 0x108
+	SizeofJob         = 0x1c8
+	SizeofRequest     = 0x18
+	SizeofHead        = 0x8
+	SizeofFault       = 0x110
+	SizeofHello       = 0x308
+	SizeofReady       = 0x190
+	SizeofEnd         = 0x10
+	SizeofTrial       = 0xa8
+	SizeofHistogram   = 0x2420
+	SizeofWrongFrame  = 0x24c
+	SizeofStreamCount = 0x2de0
 )
 
 type Value struct {
@@ -53,15 +73,11 @@ type Value struct {
 	Count uint32
 }
 
-const SizeofValue = 0x20
-
 type Extension struct {
 	Type    byte
 	Length  byte
 	Content [30]byte
 }
-
-const SizeofExtension = 0x20
 
 type Layer struct {
 	Kind       uint32
@@ -71,29 +87,21 @@ type Layer struct {
 	Extension  [4]Extension
 }
 
-const SizeofLayer = 0x28c
-
 type Stack struct {
 	Layers uint32
 	Layer  [16]Layer
 }
-
-const SizeofStack = 0x28c4
 
 type Size struct {
 	Bytes  uint16
 	Weight uint16
 }
 
-const SizeofSize = 0x4
-
 type Address struct {
 	Version byte
 	Bytes   [16]byte
 	Pad     [3]byte
 }
-
-const SizeofAddress = 0x14
 
 type Port struct {
 	Name        [32]byte
@@ -108,8 +116,6 @@ type Port struct {
 	Pad         [2]byte
 	Address     [8]Address
 }
-
-const SizeofPort = 0x2f8
 
 type Stream struct {
 	Name         [32]byte
@@ -131,15 +137,11 @@ type Stream struct {
 	Size         [16]Size
 }
 
-const SizeofStream = 0xa0
-
 type Capture struct {
 	Every uint32
 	Count uint32
 	File  [256]byte
 }
-
-const SizeofCapture = 0x108
 
 type Job struct {
 	Number     uint32
@@ -159,8 +161,6 @@ type Job struct {
 	Pad        uint32
 }
 
-const SizeofJob = 0x1c8
-
 type Request struct {
 	Kind    uint32
 	Pad     uint32
@@ -168,14 +168,10 @@ type Request struct {
 	Seconds float64
 }
 
-const SizeofRequest = 0x18
-
 type Head struct {
 	Kind  uint32
 	Bytes uint32
 }
-
-const SizeofHead = 0x8
 
 type Fault struct {
 	Stream uint32
@@ -185,8 +181,6 @@ type Fault struct {
 	Text   [256]byte
 }
 
-const SizeofFault = 0x110
-
 type Hello struct {
 	Dpdk   [256]byte
 	CPU    [256]byte
@@ -195,8 +189,6 @@ type Hello struct {
 	Pad    uint32
 }
 
-const SizeofHello = 0x308
-
 type Ready struct {
 	TSCHz     float64
 	HugePages uint32
@@ -204,14 +196,10 @@ type Ready struct {
 	SpeedMbps [96]uint32
 }
 
-const SizeofReady = 0x190
-
 type End struct {
 	Stray    uint64
 	ClockGhz float64
 }
-
-const SizeofEnd = 0x10
 
 type Trial struct {
 	Seconds       float64
@@ -240,8 +228,6 @@ type Trial struct {
 	Pad           [2]byte
 }
 
-const SizeofTrial = 0xa8
-
 type Histogram struct {
 	Bucket [1152]uint64
 	Count  uint64
@@ -249,8 +235,6 @@ type Histogram struct {
 	Min    uint64
 	Sum    uint64
 }
-
-const SizeofHistogram = 0x2420
 
 type WrongFrame struct {
 	Flow     uint32
@@ -263,8 +247,6 @@ type WrongFrame struct {
 	Frame    [256]byte
 	Expected [256]byte
 }
-
-const SizeofWrongFrame = 0x24c
 
 type StreamCount struct {
 	Sent            uint64
@@ -284,5 +266,3 @@ type StreamCount struct {
 	WrongFrame      [4]WrongFrame
 	Latency         Histogram
 }
-
-const SizeofStreamCount = 0x2de0
