@@ -28,12 +28,4 @@ static inline void histogram_add(struct histogram *h, uint64_t ticks)
 		h->min = ticks;
 }
 
-void histogram_clear(struct histogram *h);
-void histogram_join(struct histogram *to, const struct histogram *from);
-// Upper end of the bucket with the given quantile (0..1), never above max. 0 when empty.
-uint64_t histogram_quantile(const struct histogram *h, double part);
-// Lowest and highest ticks of a bucket.
-uint64_t histogram_low(uint32_t bucket);
-uint64_t histogram_high(uint32_t bucket);
-
 #endif

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Walks a received frame: one function per header, which checks it, moves behind it and names the next one.
 #include "traffic/wire/decode.h"
-#include <arpa/inet.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #define FRAME_SHORTEST 60 // IEEE 802.3 §4A.4.2: minFrameSize without FCS
@@ -22,18 +19,11 @@ struct walk {
 	uint32_t tags;
 	uint32_t addresses, address_bytes; // of the IP header before: both addresses, for pseudo headers
 	struct decoded *d;
-	char *text; // NULL: none wanted
-	size_t room; // left in `text`
 };
 
 static uint32_t get16(const uint8_t *p)
 {
 	return (uint32_t)p[0] << 8 | p[1];
-}
-
-static uint32_t get32(const uint8_t *p)
-{
-	return get16(p) << 16 | get16(p + 2);
 }
 
 static enum next fault(struct walk *w, const char *what)
@@ -47,24 +37,6 @@ static enum next control(struct walk *w)
 {
 	w->d->control = true;
 	return DONE;
-}
-
-__attribute__((format(printf, 2, 3))) static void say(struct walk *w, const char *format, ...)
-{
-	va_list list;
-	int n;
-
-	if (w->text == NULL)
-		return;
-	va_start(list, format);
-	n = vsnprintf(w->text, w->room, format, list);
-	va_end(list);
-	if (n < 0)
-		return;
-	if ((size_t)n >= w->room)
-		n = (int)w->room - 1;
-	w->text += n;
-	w->room -= (size_t)n;
 }
 
 // The packet at work ends at `end`. Checks that its enclosing one ends there too, but for padding.
@@ -155,8 +127,6 @@ static enum next ethernet(struct walk *w)
 
 	if (w->length < 14)
 		return fault(w, "ethernet: too short");
-	say(w, "ethernet %02x:%02x:%02x:%02x:%02x:%02x > %02x:%02x:%02x:%02x:%02x:%02x, type 0x%04x\n", p[6], p[7],
-		p[8], p[9], p[10], p[11], p[0], p[1], p[2], p[3], p[4], p[5], get16(p + 12));
 	w->at = 14;
 	return ethertype(w, get16(p + 12));
 }
@@ -169,7 +139,6 @@ static enum next vlan(struct walk *w)
 		return fault(w, "vlan: too short");
 	if (++w->tags > DECODE_TAGS)
 		return fault(w, "vlan: more than 4 tags");
-	say(w, "vlan %u, priority %u, dei %u, type 0x%04x\n", get16(p) & 0xfff, p[0] >> 5, p[0] >> 4 & 1, get16(p + 2));
 	w->at += 4;
 	return ethertype(w, get16(p + 2));
 }
@@ -193,7 +162,6 @@ static enum next pppoe(struct walk *w)
 	if (!ends(w, w->at + 6 + get16(p + 4), "pppoe: length beyond the frame", "pppoe: length ends before the frame"))
 		return DONE;
 	protocol = get16(p + 6);
-	say(w, "pppoe session %u, length %u, protocol 0x%04x\n", get16(p + 2), get16(p + 4), protocol);
 	if (protocol & 0x8000) // network and link control protocols (RFC 1661 §2)
 		return control(w);
 	if (protocol != 0x0021 && protocol != 0x0057)
@@ -222,7 +190,6 @@ static enum next ipv4(struct walk *w)
 {
 	const uint8_t *p = w->frame + w->at;
 	uint32_t room = w->end - w->at, header;
-	char source[INET_ADDRSTRLEN], destination[INET_ADDRSTRLEN];
 
 	if (room < 20)
 		return fault(w, "ipv4: too short");
@@ -242,18 +209,10 @@ static enum next ipv4(struct walk *w)
 		return fault(w, "ipv4: options");
 	if (p[6] & 0x80)
 		return fault(w, "ipv4: reserved flag");
-	if (w->text != NULL) {
-		inet_ntop(AF_INET, p + 12, source, sizeof(source));
-		inet_ntop(AF_INET, p + 16, destination, sizeof(destination));
-		say(w, "ipv4 %s > %s, protocol %u, length %u, id %u, ttl %u, dscp %u\n", source, destination, p[9],
-			get16(p + 2), get16(p + 4), p[8], p[1] >> 2);
-	}
 	w->addresses = w->at + 12;
 	w->address_bytes = 8;
-	if (get16(p + 6) & 0x3fff) {
-		say(w, "fragment at %u%s\n", (get16(p + 6) & 0x1fff) * 8, p[6] & 0x20 ? ", more follow" : "");
+	if (get16(p + 6) & 0x3fff)
 		return DONE;
-	}
 	w->at += header;
 	return ipv4_protocol(w, p[9]);
 }
@@ -279,7 +238,6 @@ static bool ipv6_extensions(struct walk *w, uint32_t *next)
 			fault(w, "ipv6: extension header beyond the packet");
 			return false;
 		}
-		say(w, "ipv6 extension header %u, %u bytes\n", *next, bytes);
 		if (*next == 44 && (get16(p + 2) & 0xfff9)) // a true fragment
 			return false;
 		if (*next == 43 && p[3] != 0) // on its way: checksums hold for another destination
@@ -295,7 +253,6 @@ static enum next ipv6(struct walk *w)
 {
 	const uint8_t *p = w->frame + w->at;
 	uint32_t next;
-	char source[INET6_ADDRSTRLEN], destination[INET6_ADDRSTRLEN];
 
 	if (w->end - w->at < 40)
 		return fault(w, "ipv6: too short");
@@ -306,14 +263,6 @@ static enum next ipv6(struct walk *w)
 		    "ipv6: length ends before the packet"))
 		return DONE;
 	next = p[6];
-	if (w->text != NULL) {
-		inet_ntop(AF_INET6, p + 8, source, sizeof(source));
-		inet_ntop(AF_INET6, p + 24, destination, sizeof(destination));
-		say(w,
-			"ipv6 %s > %s, next header %u, length %u, hop limit %u, traffic class 0x%02x, flow label "
-			"0x%05x\n",
-			source, destination, next, get16(p + 4), p[7], get16(p) >> 4 & 0xff, get32(p) & 0xfffff);
-	}
 	w->addresses = w->at + 8;
 	w->address_bytes = 32;
 	w->at += 40;
@@ -334,7 +283,6 @@ static enum next udp(struct walk *w)
 	if (!ends(w, w->at + get16(p + 4), "udp: length beyond the packet", "udp: length ends before the packet"))
 		return DONE;
 	destination = get16(p + 2);
-	say(w, "udp %u > %u, length %u, checksum 0x%04x\n", get16(p), destination, get16(p + 4), get16(p + 6));
 	if (get16(p + 6) != 0 && !l4_sum_good(w, 17))
 		return fault(w, "udp: checksum");
 	// RFC 8200 §8.1; RFC 6935 §5 lets tunnels do without.
@@ -355,8 +303,6 @@ static enum next tcp(struct walk *w)
 	header = (p[12] >> 4) * 4u;
 	if (header < 20 || header > room)
 		return fault(w, "tcp: data offset");
-	say(w, "tcp %u > %u, sequence %u, acknowledgement %u, flags 0x%02x, window %u\n", get16(p), get16(p + 2),
-		get32(p + 4), get32(p + 8), p[13], get16(p + 14));
 	if (!l4_sum_good(w, 6))
 		return fault(w, "tcp: checksum");
 	if (!options_good(p + 20, header - 20))
@@ -373,7 +319,6 @@ static enum next icmp(struct walk *w)
 
 	if (room < 8)
 		return fault(w, "icmp: too short");
-	say(w, "icmp type %u, code %u, id %u, sequence %u\n", p[0], p[1], get16(p + 4), get16(p + 6));
 	if (add_up(0, p, room) != 0xffff)
 		return fault(w, "icmp: checksum");
 	return DONE;
@@ -386,7 +331,6 @@ static enum next icmpv6(struct walk *w)
 
 	if (w->end - w->at < 8)
 		return fault(w, "icmpv6: too short");
-	say(w, "icmpv6 type %u, code %u, id %u, sequence %u\n", p[0], p[1], get16(p + 4), get16(p + 6));
 	if (!l4_sum_good(w, 58))
 		return fault(w, "icmpv6: checksum");
 	// MLD (RFC 3810 §5), neighbour discovery (RFC 4861 §4).
@@ -414,7 +358,6 @@ static bool gtpu_extensions(struct walk *w, uint32_t type)
 			fault(w, "gtpu: extension header beyond the packet");
 			return false;
 		}
-		say(w, "gtpu extension 0x%02x, %u bytes\n", type, bytes);
 		type = w->frame[w->at + bytes - 1];
 		w->at += bytes;
 	}
@@ -436,7 +379,6 @@ static enum next gtpu(struct walk *w)
 	if (!ends(w, w->at + 8 + get16(p + 2), "gtpu: length beyond the packet", "gtpu: length ends before the packet"))
 		return DONE;
 	type = p[1];
-	say(w, "gtpu type %u, teid 0x%08x, length %u, flags 0x%02x\n", type, get32(p + 4), get16(p + 2), p[0]);
 	// Echo, error indication, supported extension headers, tunnel status, end marker.
 	if (type != 255 && type != 1 && type != 2 && type != 26 && type != 31 && type != 253 && type != 254)
 		return fault(w, "gtpu: message type");
@@ -490,17 +432,4 @@ int decode_frame(const uint8_t *frame, uint16_t length, struct decoded *d)
 
 	walk(&w);
 	return d->fault != NULL ? -1 : 0;
-}
-
-void decode_text(const uint8_t *frame, uint16_t length, char *to, size_t n)
-{
-	struct decoded d;
-	struct walk w = {.frame = frame, .length = length, .end = length, .d = &d, .text = to, .room = n};
-
-	to[0] = 0;
-	walk(&w);
-	if (d.fault != NULL)
-		say(&w, "fault at %u: %s\n", d.at, d.fault);
-	else if (d.end < length)
-		say(&w, "padding, %u bytes\n", length - d.end);
 }

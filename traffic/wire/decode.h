@@ -26,8 +26,5 @@ struct decoded {
 // unknown EtherType or IP protocol, a fragment's header or an ESP header is not examined. Returns 0 when nothing is
 // wrong, else -1; *d is always filled.
 int decode_frame(const uint8_t *frame, uint16_t length, struct decoded *d);
-// One line per header, for people: "ethernet 02:… > 02:…, type 0x8100", "vlan 100, …", and one for a fault. Each ends
-// with a newline; text beyond `n` bytes is cut off. Always terminated (n >= 1).
-void decode_text(const uint8_t *frame, uint16_t length, char *to, size_t n);
 
 #endif

@@ -419,47 +419,6 @@ static void test_many_extensions(void **state)
 	}
 }
 
-static void test_text(void **state)
-{
-	char text[1024], small[20];
-	uint8_t frame[256];
-	struct stack s = {0};
-	struct template t;
-
-	kit_ethernet(&s);
-	kit_set(kit_layer(&s, LAYER_VLAN), "id", 100);
-	kit_set(kit_layer(&s, LAYER_PPPOE), "session", 7);
-	kit_tunnel(&s, KIT_GTPU6_EXTENSION);
-	kit_ip(&s, false, 0);
-	kit_l4(&s, false, KIT_ICMP);
-	kit_compile(&s, 1, false, &t);
-	kit_frame(&t, 0, t.length + TAG_BYTES, frame);
-	decode_text(frame, (uint16_t)(t.length + TAG_BYTES), text, sizeof(text));
-	assert_string_equal(text, "ethernet 02:01:00:00:00:00 > 02:00:00:aa:00:01, type 0x8100\n"
-				  "vlan 100, priority 0, dei 0, type 0x8864\n"
-				  "pppoe session 7, length 110, protocol 0x0057\n"
-				  "ipv6 2001:db8:0:1::1 > 2001:db8:ffff:1:ffff:ffff::, next header 17, length 68, "
-				  "hop limit 64, traffic class 0xb8, flow label 0x12345\n"
-				  "udp 2152 > 2152, length 68, checksum 0x4359\n"
-				  "gtpu type 255, teid 0x10000000, length 52, flags 0x34\n"
-				  "gtpu extension 0x85, 4 bytes\n"
-				  "ipv4 10.64.0.0 > 203.0.113.80, protocol 1, length 44, id 4660, ttl 64, dscp 8\n"
-				  "icmp type 8, code 0, id 1, sequence 0\n");
-	frame[t.length]++;
-	decode_text(frame, (uint16_t)(t.length + TAG_BYTES), text, sizeof(text));
-	assert_non_null(strstr(text, "udp: checksum\n"));
-	memset(small, 'x', sizeof(small));
-	decode_text(frame, (uint16_t)(t.length + TAG_BYTES), small, 12);
-	assert_memory_equal(small, "ethernet 02\0xxxxxxxx", 20);
-	decode_text(frame, 0, small, 1);
-	assert_memory_equal(small, "\0thernet", 8);
-	uint32_t n = from_hex(MACS "0800 " IP4("0014", "fd"), frame);
-
-	repair(frame, n);
-	decode_text(frame, 60, text, sizeof(text));
-	assert_non_null(strstr(text, "padding, 26 bytes\n"));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -471,7 +430,6 @@ int main(void)
 		cmocka_unit_test(test_tcp_options),
 		cmocka_unit_test(test_many_headers),
 		cmocka_unit_test(test_many_extensions),
-		cmocka_unit_test(test_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
