@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"testing"
 
-	"isthmus/controlplane/page/pagetest"
 	"isthmus/controlplane/testkit"
+	"isthmus/controlplane/testkit/pagetest"
 )
 
 // signIn puts a token into the login form, and waits for the page.

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"isthmus/controlplane/page/pagetest"
 	"isthmus/controlplane/testkit"
+	"isthmus/controlplane/testkit/pagetest"
 )
 
 // open starts a browser that looks at a gateway with ten minutes behind it.
@@ -42,7 +42,8 @@ func TestBrowserShowsEverything(t *testing.T) {
 				`document.querySelectorAll(".plot canvas").length >= 12 &&
 				document.querySelectorAll("#graph .node").length === 10 &&
 					document.querySelectorAll("#top tbody tr").length === 12 &&
-				[...document.querySelectorAll(".plot canvas")].every((c) => c.clientWidth <= c.closest(".plot").clientWidth + 1)`)
+				[...document.querySelectorAll(".plot canvas")].every((c) =>
+					c.clientWidth <= c.closest(".plot").clientWidth + 1)`)
 			overflow := b.Overflow()
 			testkit.ErrorIf(t, overflow > 0, "%d columns: the page is %d columns wider", width, overflow)
 			b.Shot(fmt.Sprintf("page-%d-%s", width, scheme))
@@ -93,8 +94,8 @@ func TestBrowserCutsNothing(t *testing.T) {
 			document.querySelector("#graph svg").viewBox.baseVal.width`)
 		testkit.ErrorIf(t, size < 8, "%d columns: names are %.1f px high", width, size)
 		cut := pagetest.Eval[[]string](b, `[...document.querySelectorAll(".panel:not([hidden]) .lines")].filter((e) =>
-			e.scrollHeight > e.clientHeight + 1 && e.nextElementSibling?.matches(".more:not([hidden])") !== true).map((e) =>
-			e.getAttribute("aria-labelledby"))`)
+			e.scrollHeight > e.clientHeight + 1 && e.nextElementSibling?.matches(".more:not([hidden])") !== true)
+			.map((e) => e.getAttribute("aria-labelledby"))`)
 		testkit.ErrorIf(t, len(cut) > 0, "%d columns: cut without a sign: %q", width, cut)
 	}
 	more := `[...document.querySelectorAll(".panel")].find((p) => p.textContent.includes("reason-00"))`

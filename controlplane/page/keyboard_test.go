@@ -8,13 +8,14 @@ import (
 	"slices"
 	"testing"
 
-	"isthmus/controlplane/page/pagetest"
 	"isthmus/controlplane/testkit"
+	"isthmus/controlplane/testkit/pagetest"
 )
 
 // controls are what a keyboard has to reach, in the document's order; kept for comparison.
 const controls = `(window.controls = [...document.querySelectorAll(
-	"a[href], button, input, [tabindex='0']")].filter((e) => !e.disabled && e.checkVisibility({ visibilityProperty: true })))`
+	"a[href], button, input, [tabindex='0']")].filter((e) =>
+	!e.disabled && e.checkVisibility({ visibilityProperty: true })))`
 
 // disorder are the controls placed before their predecessor: above it in its column, or left of it in its row.
 const disorder = `window.controls.slice(2).filter((e, i) => {

@@ -6,7 +6,7 @@ import (
 	"isthmus/api"
 	"isthmus/controlplane/config"
 	"isthmus/controlplane/pfcp"
-	"isthmus/controlplane/pfcp/pfcptest"
+	"isthmus/controlplane/testkit/pfcptest"
 	"net/netip"
 	"time"
 )

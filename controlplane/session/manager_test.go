@@ -13,9 +13,9 @@ import (
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/n4"
 	"isthmus/controlplane/pfcp"
-	"isthmus/controlplane/pfcp/pfcptest"
 	"isthmus/controlplane/rules"
 	"isthmus/controlplane/testkit"
+	"isthmus/controlplane/testkit/pfcptest"
 )
 
 func ptr[T any](v T) *T { return &v }

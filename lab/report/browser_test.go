@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"isthmus/controlplane/page/pagetest"
 	"isthmus/controlplane/testkit"
+	"isthmus/controlplane/testkit/pagetest"
 )
 
 // A browser draws every plot of the page, opened as a file, in light and dark, within the window's width; its policy
