@@ -294,12 +294,12 @@ var nptv6Table = list[api.NPTv6Row]("nptv6", "IPv6 prefixes that are translated"
 type NATBlock struct {
 	Name     string `json:"name"` // of the instance
 	Session  string `json:"session"`
-	Outside  string `json:"outside"` // external address
 	Inside   string `json:"inside"`  // address of the subscriber
+	Outside  string `json:"outside"` // external address
 	First    uint16 `json:"first"`   // port
 	Last     uint16 `json:"last"`    // port
-	Worker   uint32 `json:"worker"`
 	Mappings uint32 `json:"mappings"`
+	Worker   uint32 `json:"worker"`
 }
 
 func (v *NATBlock) finish(r *api.NATBlockRow) { v.First, v.Last = r.Port[0], r.Port[1] }
