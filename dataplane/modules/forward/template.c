@@ -48,6 +48,9 @@ int template_make(struct template *t, const struct worker *w, uint32_t generatio
 	return 1;
 }
 
+// template_made() keeps bits 17 up to its generation's for the next hop's index.
+static_assert(MAX_NEXT_HOPS < 32768, "the mark of a flow's template has 15 bits for the next hop");
+
 const struct template *template_of_flow(struct template *own, const struct worker *w, uint32_t generation,
 	uint16_t path, const uint8_t *ip, uint32_t length)
 {
