@@ -33,8 +33,8 @@ type Hypothesis struct {
 	Downlink           bool
 }
 
-// Rows reads rows of a table of `show`, or a list of the running configuration (interfaces, instances), into a slice of
-// structs. query is as in GET /v1/show.
+// Rows reads rows of a table of `show`, or the interfaces of the running configuration, into a slice of structs.
+// query is as in GET /v1/show.
 type Rows func(table string, query url.Values, rows any) error
 
 // maxTunnels is how many rules are looked at for the end of any tunnel.
