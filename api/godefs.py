@@ -106,7 +106,8 @@ def digests():
 
 def digest_table():
     """The table as both languages read it: layout.h includes it, layout.go embeds it."""
-    lines = ["// SPDX-License-Identifier: Apache-2.0", "// Made by api/check.sh --write from isthmus_api.h. Do not edit."]
+    mark = "// Made by api/check.sh --write from isthmus_api.h. Do not edit."
+    lines = ["// SPDX-License-Identifier: Apache-2.0", mark]
     numbers = dict(line.split()[2:] for line in layout().splitlines() if line.startswith("enum api_part "))
     for struct, constant, steps in digests():
         lines.append(f"PART({struct}, {numbers[constant]},")

@@ -20,14 +20,15 @@ PEERS=(l3fwd l3fwd-graph qos_sched ip_pipeline)
 FLAGS=(-O3 -march=native -w -DALLOW_EXPERIMENTAL_API)
 dir=.tools/peers
 
-# ---- sources -----------------------------------------------------------------------------------------------------------
+# ---- sources ---------------------------------------------------------------------------------------------------------
 
 # This machine's package sources with "deb-src" in place of "deb", in both formats, in folder $1.
 source_lists() {
 	local file
 	for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
 		[[ -f $file ]] || continue
-		sed -nE 's/^[[:blank:]]*deb([[:blank:]].*debian.*)/deb-src\1/p' "$file" >"$1/$(basename "$file" .list).list"
+		sed -nE 's/^[[:blank:]]*deb([[:blank:]].*debian.*)/deb-src\1/p' "$file" \
+			>"$1/$(basename "$file" .list).list"
 	done
 	for file in /etc/apt/sources.list.d/*.sources; do
 		grep -qs debian "$file" || continue
@@ -40,8 +41,9 @@ source_lists() {
 own_apt() {
 	local apt=$1
 	shift
-	apt-get -q -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$apt/parts" -o Dir::State::Lists="$apt/lists" \
-		-o Dir::Cache="$apt/cache" -o APT::Sandbox::User= -o Acquire::Retries=3 -o Acquire::Languages=none "$@"
+	apt-get -q -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$apt/parts" \
+		-o Dir::State::Lists="$apt/lists" -o Dir::Cache="$apt/cache" -o APT::Sandbox::User= \
+		-o Acquire::Retries=3 -o Acquire::Languages=none "$@"
 }
 
 # Downloads the source package $1 into folder $2. apt compares its hashes with those of the signed index.
@@ -64,7 +66,8 @@ unpack() {
 		with tarfile.open(archive) as tar:
 		    for member in tar:
 		        parts = member.name.split("/")
-		        if member.isfile() and len(parts) > 3 and parts[1] == "examples" and parts[2] in wanted and ".." not in parts:
+		        example = len(parts) > 3 and parts[1] == "examples" and parts[2] in wanted
+		        if member.isfile() and example and ".." not in parts:
 		            to = os.path.join(folder, *parts[1:])
 		            os.makedirs(os.path.dirname(to), exist_ok=True)
 		            with open(to, "wb") as file:
@@ -72,7 +75,7 @@ unpack() {
 	PY
 }
 
-# ---- what must be changed for the link ---------------------------------------------------------------------------------
+# ---- what must be changed for the link -------------------------------------------------------------------------------
 
 # Changes a file by a sed script; fails when that changes nothing, as with another version of the source.
 # usage: change FILE SCRIPT
@@ -111,12 +114,14 @@ change_qos_sched() {
 	change args.c 's/if \(pconf->rx_core == pconf->wt_core\)/if (0)/' &&
 		change app_thread.c '/if \(confs\[conf_idx\] == NULL\)/,+1d' &&
 		change main.c 's/^(\t+)app_rx_thread\(rx_confs\);/\1for (;;)\n\1\tapp_rx_thread(rx_confs);/' &&
-		change main.c 's/else if \(mode == \(APP_TX_MODE \| APP_WT_MODE\)\)/else if (mode \& APP_TX_MODE \&\& mode \& APP_WT_MODE)/' &&
-		change main.c 's/^(\t+)app_mixed_thread\(wt_confs\);/\1for (;;) {\n\1\tif (mode \& APP_RX_MODE)\n@&\n\1}/' &&
+		change main.c \
+			's/(else if \(mode) == \((APP_TX_MODE) \| (APP_WT_MODE)\)\)/\1 \& \2 \&\& mode \& \3)/' &&
+		change main.c \
+			's/^(\t+)app_mixed_thread\(wt_confs\);/\1for (;;) {\n\1\tif (mode \& APP_RX_MODE)\n@&\n\1}/' &&
 		change main.c 's/^@(\t+)(.*)/\1\t\tapp_rx_thread(rx_confs);\n\1\t\2/'
 }
 
-# ---- building ----------------------------------------------------------------------------------------------------------
+# ---- building --------------------------------------------------------------------------------------------------------
 
 # Builds example $1 of folder $2/examples into folder $3.
 build_one() {
@@ -162,7 +167,8 @@ build_dpdk() {
 	local version work
 	version=$(dpkg-query -W -f '${source:Version}' libdpdk-dev 2>/dev/null) ||
 		die "the package libdpdk-dev is not installed: ./dev setup"
-	command -v "${CC:-gcc}" pkg-config python3 apt-get >/dev/null || die "needs gcc, pkg-config, python3 and apt-get"
+	command -v "${CC:-gcc}" pkg-config python3 apt-get >/dev/null ||
+		die "needs gcc, pkg-config, python3 and apt-get"
 	if [[ $1 != --force && $(cat "$dir/bin/VERSION" 2>/dev/null) == "$(wanted_stamp "$version")" ]]; then
 		return 0
 	fi
@@ -173,7 +179,7 @@ build_dpdk() {
 	say "built $(find "$dir/bin" -type f -perm -1 -printf '%f ')in $dir/bin"
 }
 
-# ---- control planes ----------------------------------------------------------------------------------------------------
+# ---- control planes --------------------------------------------------------------------------------------------------
 
 SMFS=(github.com/omec-project/pfcpsim/cmd/pfcpsim github.com/omec-project/pfcpsim/cmd/pfcpctl ./free5gc)
 

@@ -68,8 +68,8 @@ use_go() {
 # The version of staticcheck that scripts/tools/go.mod asks for; its binary carries it in its name.
 staticcheck_path() {
 	local version
-	version=$(awk '$1 == "require" && $2 == "honnef.co/go/tools" { print $3 } $1 == "honnef.co/go/tools" { print $2 }' \
-		scripts/tools/go.mod)
+	version=$(awk '$1 == "require" && $2 == "honnef.co/go/tools" { print $3 }
+		$1 == "honnef.co/go/tools" { print $2 }' scripts/tools/go.mod)
 	printf '.tools/bin/staticcheck-%s\n' "$version"
 }
 
@@ -84,7 +84,8 @@ install_go() {
 	local tmp
 	say "no Go >= 1.$GO_MINOR here: getting one into .tools/go"
 	if ! python3 -m pip --version >/dev/null 2>&1; then
-		is_root || die "python3-pip is needed to get Go: run 'sudo ./dev setup', or install Go >= 1.$GO_MINOR yourself"
+		is_root || die "python3-pip is needed to get Go: run 'sudo ./dev setup', or \
+install Go >= 1.$GO_MINOR yourself"
 		apt_install python3-pip
 	fi
 	mkdir -p .tools
@@ -143,7 +144,8 @@ install_packages() {
 		die "this is no Debian machine. Install by your own means: ${missing[*]}"
 	fi
 	if ! is_root; then
-		die "these Debian packages are missing: ${missing[*]}. Run 'sudo ./dev setup' once; the rest works without root."
+		die "these Debian packages are missing: ${missing[*]}. Run 'sudo ./dev setup' once; \
+the rest works without root."
 	fi
 	if ! grep -qsE '^VERSION_CODENAME=(bookworm|trixie|forky)' /etc/os-release; then
 		warn "this is not Debian 12, 13 or 14; trying their package names all the same"
@@ -161,7 +163,8 @@ get_promtool() {
 	say "getting promtool into $dir"
 	mkdir -p .tools
 	tmp=$(mktemp -d "$dir.XXXXXX")
-	if (cd "$tmp" && apt-get -q download prometheus && dpkg --fsys-tarfile prometheus_*.deb | tar -x ./usr/bin/promtool &&
+	if (cd "$tmp" && apt-get -q download prometheus &&
+		dpkg --fsys-tarfile prometheus_*.deb | tar -x ./usr/bin/promtool &&
 		rm prometheus_*.deb) >"$dir.log" 2>&1; then
 		rm -rf "$dir" "$dir.log"
 		mv "$tmp" "$dir"

@@ -71,7 +71,8 @@ RACED_LONG='/(controlplane|lab)/(auth|bucket|kernel|load|mmsg|smf)$'
 MEASURED='^Test(BrowserDay|HistoryIsBounded|MemoryOfASession|OnePageIsCheap)$'
 
 step_go() {
-	local status=0 json=$LOGS/go.json raced look=$RACED tests=(go test -vet=off -p 2 -timeout 600s -json -exec "$ROOT/scripts/own_net.sh")
+	local status=0 json=$LOGS/go.json raced look=$RACED
+	local tests=(go test -vet=off -p 2 -timeout 600s -json -exec "$ROOT/scripts/own_net.sh")
 	[[ ${LONG:-0} == 0 ]] || look="$RACED|$RACED_LONG"
 	[[ -z ${FRESH_RESULTS:-} ]] || tests+=(-count=1)
 	# Where goroutines share memory the race detector looks on, which takes three to five times as long. Both at

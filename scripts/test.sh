@@ -184,7 +184,8 @@ summary() {
 		      printf bold "%-18s %7s %7s %8s %8s %8s" plain "\n", h[1], h[2], h[3], h[4], h[5], h[6]
 		      for (i = 1; i <= n; i++) {
 		        r = rows[i]
-		        printf "%-18s %7d %7d %8d %8.1f", r, passed[r], failed[r], skipped[r], (end[r] - begin[r]) / 1000
+		        printf "%-18s %7d %7d %8d %8.1f", r, passed[r], failed[r], skipped[r],
+		               (end[r] - begin[r]) / 1000
 		        printf " %8.1f\n", cpu[r] } }'
 	local sum=(0 0 0)
 	for name in "${NAMES[@]}"; do

@@ -29,7 +29,8 @@ PRIVATE = re.compile(
     r"^static\s+(?!assert)[^;{}=()\[]*?\b(\w+)\s*(?:[;=\[]|\((?!\*))|^(?:DROP|PUNT)_REASON\((\w+)", re.M)
 TAGS = re.compile(r"^(?:static )?(?:const )?((?:struct|union|enum) \w+) \{", re.M)
 # Names defined at file scope: functions and variables, tags, and names made by our macros.
-NAMES = re.compile(r"""^(?!(?:struct|union|enum)\ \w+;)[A-Za-z_][\w\ *]*?\b(\w+)\ ?[=;\[(,] | ^(?:static\ )?(?:const\ )?((?:struct|union|enum)\ \w+)\ \{ |
+NAMES = re.compile(r"""^(?!(?:struct|union|enum)\ \w+;)[A-Za-z_][\w\ *]*?\b(\w+)\ ?[=;\[(,] |
+                       ^(?:static\ )?(?:const\ )?((?:struct|union|enum)\ \w+)\ \{ |
                        ^\}(?:\ __\w+)?\ \**(\w+) | ^[A-Z_]+\((\w+) | ^\w[^\n(]*\(\*(?:const\ )?(\w+)""", re.M | re.X)
 NO_NAMES = {"RTE_INIT", "RTE_FINI", "NODE_REGISTER", "main", "void", "cache_aligned", "__attribute__"}
 ENUMERATORS = re.compile(r"^(?:static\s+)?(?:const\s+)?enum\b[^{;(]*\{(.*?)\}", re.M | re.S)

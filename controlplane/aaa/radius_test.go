@@ -32,7 +32,8 @@ anna Cleartext-Password := "pw"
 	Framed-Compression = Van-Jacobson-TCP-IP,
 	Reply-Message = "welcome"
 User Cleartext-Password := "clientPass"
-02:00:00:00:00:09 Cleartext-Password := "02:00:00:00:00:09", NAS-Port-Id == "a1:100.7", Chargeable-User-Identity == 0x00, ADSL-Agent-Circuit-Id == "olt1"
+02:00:00:00:00:09 Cleartext-Password := "02:00:00:00:00:09", NAS-Port-Id == "a1:100.7", ` +
+	`Chargeable-User-Identity == 0x00, ADSL-Agent-Circuit-Id == "olt1"
 	Reply-Message = "by line"
 broken Cleartext-Password := "pw"
 	NAS-Filter-Rule = "deny in ip from any to any"

@@ -43,6 +43,11 @@ func subscriberOf(fields string) string {
 	return base + "subscribers:\n  - {" + homeFields + ", " + fields + "}\n"
 }
 
+// ruleOf is base with a subscriber and a QoS rule with more fields.
+func ruleOf(fields string) string {
+	return subscriberOf("name: a, ipv4: 10.1.0.1, qos_rules: [{precedence: 1, qfi: 1" + fields + "}]")
+}
+
 // access is base with an interface on the access port.
 var access = strings.Replace(base, "paths:", "  - {name: homes, port: access, addresses: [10.9.0.1/24]}\npaths:", 1)
 
@@ -268,10 +273,12 @@ func TestRefused(t *testing.T) {
 			"59 s is less than 60 s"},
 		{"QoS rule without QFI", subscriberOf("name: a, ipv4: 10.1.0.1, qos_rules: [{precedence: 1}]"),
 			`qos_rules[0].qfi: missing`},
-		{"QoS rules of one precedence", subscriberOf("name: a, ipv4: 10.1.0.1, qos_rules: [{precedence: 1, qfi: 1}, {precedence: 1, qfi: 2}]"), `qos_rules[1].precedence: 1 is another rule's as well`},
-		{"QoS rule's priority", subscriberOf("name: a, ipv4: 10.1.0.1, qos_rules: [{precedence: 1, qfi: 1, c_tag_priority: [8]}]"), `c_tag_priority[0]`},
-		{"QoS rule's policer", subscriberOf("name: a, ipv4: 10.1.0.1, qos_rules: [{precedence: 1, qfi: 1, policer: gold}]"), `there is no policer "gold"`},
-		{"QoS rule's ports", subscriberOf("name: a, ipv4: 10.1.0.1, qos_rules: [{precedence: 1, qfi: 1, destination_port: 80}]"), `a rule with ports needs protocol tcp, udp or sctp`},
+		{"QoS rules of one precedence", ruleOf("}, {precedence: 1, qfi: 2"),
+			`qos_rules[1].precedence: 1 is another rule's as well`},
+		{"QoS rule's priority", ruleOf(", c_tag_priority: [8]"), `c_tag_priority[0]`},
+		{"QoS rule's policer", ruleOf(", policer: gold"), `there is no policer "gold"`},
+		{"QoS rule's ports", ruleOf(", destination_port: 80"),
+			`a rule with ports needs protocol tcp, udp or sctp`},
 		{"mru", subscriberOf("name: a, ipv4: 10.1.0.1, mru: 575"), "subscribers[0].mru: 575 is less than 576"},
 		{"mss", subscriberOf("name: a, ipv4: 10.1.0.1, mss: 535"),
 			`subscribers[0].mss: "535" is no MSS: path, none, or 536 to 9176`},

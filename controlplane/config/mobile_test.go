@@ -39,7 +39,8 @@ func with(t *testing.T, old, new string) string {
 
 func TestMobileRefused(t *testing.T) {
 	for _, r := range []struct{ name, old, new, want string }{
-		{"interface", "[n6]", "[n7]", `x.yaml:11: instances[1].interfaces: there is no interface "n7"; did you mean "n3"?`},
+		{"interface", "[n6]", "[n7]",
+			`x.yaml:11: instances[1].interfaces: there is no interface "n7"; did you mean "n3"?`},
 		{"interface taken", "[n6]", "[n3]", `instances[1].interfaces: n3 is already of instance "access", line 10`},
 		{"no interface", "[n6]", "[]", "instances[1].interfaces: missing: the list is empty"},
 		{"access port", "[n6]", "[homes]", `instances[1].interfaces: interface "homes" is on an access port`},
@@ -67,7 +68,8 @@ func TestMobileRefused(t *testing.T) {
 			`instances[1].names: * is already of instance "access", line 10`},
 		{"further name with a blank", "name: internet,", "name: internet, names: [i ms],",
 			`instances[1].names: "i ms" is no Network Instance`},
-		{"lookup", "destination", "dest", `x.yaml:11: instances[1].lookup: "dest" is none of none, destination, source`},
+		{"lookup", "destination", "dest",
+			`x.yaml:11: instances[1].lookup: "dest" is none of none, destination, source`},
 		{"pool host bits", "10.45.0.0/16", "10.45.0.1/16",
 			"instances[1].pools: 10.45.0.1/16 has host bits set; the network is 10.45.0.0/16"},
 		{"pool too long", "2001:db8:1::/48", "2001:db8:1::/96", "2001:db8:1::/96 is longer than /64"},
@@ -89,7 +91,8 @@ func TestMobileRefused(t *testing.T) {
 			"instances[1].qfi_dscp.64: the key must be a number from 0 to 63"},
 		{"udp port of GTP-U", "[n3],", "[n3], udp_port: 2152,", "instances[0].udp_port: 2152 is GTP-U's"},
 		{"ue to ue", "[n6],", "[n6], ue_to_ue: deny,", "is none of inside, allow, out, drop"},
-		{"listen", "[10.0.0.1]", "[upf1]", `x.yaml:13: pfcp.listen[0]: "upf1" is neither an IP address nor ADDRESS:PORT`},
+		{"listen", "[10.0.0.1]", "[upf1]",
+			`x.yaml:13: pfcp.listen[0]: "upf1" is neither an IP address nor ADDRESS:PORT`},
 		{"listen port", "[10.0.0.1]", "['10.0.0.1:99999']", "is neither an IP address"},
 		{"listen any", "[10.0.0.1]", "[0.0.0.0]",
 			"x.yaml:13: pfcp.listen: 0.0.0.0 is no address that a peer could send to"},

@@ -294,8 +294,14 @@ func TestWhyNothing(t *testing.T) {
 	}{
 		{"malformed", "wrong lengths", func(_ *world, h *home) { h.put([]byte{0x45}) }},
 		{"malformed", "wrong lengths", func(_ *world, h *home) { h.put6([]byte{0x60}) }},
-		{"foreign_mac", "another chaddr", func(w *world, h *home) { h.put(w.home(9).four(dhcpv4.MessageTypeDiscover)) }},
-		{"limit", "dhcp.limits.per_vlan", func(w *world, h *home) { w.c.Limits.PerVLAN = 0; w.configure(); discover(h) }},
+		{"foreign_mac", "another chaddr", func(w *world, h *home) {
+			h.put(w.home(9).four(dhcpv4.MessageTypeDiscover))
+		}},
+		{"limit", "dhcp.limits.per_vlan", func(w *world, h *home) {
+			w.c.Limits.PerVLAN = 0
+			w.configure()
+			discover(h)
+		}},
 		{"limit", "dhcp.limits.per_circuit", func(w *world, h *home) {
 			w.c.Limits.PerCircuit = 0
 			w.configure()
@@ -306,7 +312,11 @@ func TestWhyNothing(t *testing.T) {
 			w.configure()
 			discover(h)
 		}},
-		{"limit", "dhcp.limits.waiting", func(w *world, h *home) { w.c.Limits.Waiting = 0; w.configure(); discover(h) }},
+		{"limit", "dhcp.limits.waiting", func(w *world, h *home) {
+			w.c.Limits.Waiting = 0
+			w.configure()
+			discover(h)
+		}},
 		{"line_taken", "1:1", func(w *world, h *home) {
 			h.line.Port = "one"
 			h.join()

@@ -285,8 +285,8 @@ func TestReferenceEvents(t *testing.T) {
 		{"followers", fmt.Sprintf("%d. One with %d waiting events gets `end`; it resumes after its last id.",
 			maxFollowers, followerQueue)},
 		{"samples", "Drops, ports and limits every two seconds; GTP-U peers without PFCP every ten."},
-		{"audit", fmt.Sprintf("Events with `who` are lines of `audit.log` in `control.state`, mode 0600, written before "+
-			"the answer. Above %d MiB it becomes `audit.log.1`, up to `.%d`.", auditSize>>20, auditFiles-1)},
+		{"audit", fmt.Sprintf("Events with `who` are lines of `audit.log` in `control.state`, mode 0600, written "+
+			"before the answer. Above %d MiB it becomes `audit.log.1`, up to `.%d`.", auditSize>>20, auditFiles-1)},
 	})
 	p.Section("HTTP")
 	p.Text("`GET /v1/events?after=CURSOR&kind=KIND&limit=N`: `boot`, `events`, `lost`, `next`; at most 1,000. " +

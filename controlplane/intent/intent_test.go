@@ -54,8 +54,8 @@ schedulers:
 paths:
   - {name: upf, local: 10.0.0.1, peer: 10.0.0.2, dscp: 10, qfi_dscp: {1: 46}}
 subscribers:
-  - {name: home, count: 3, port: access, encap: qinq-pppoe, pppoe_session: 7, mac: 02:00:00:00:00:01, s_tag: 100, c_tag: 5,
-     ipv4: 10.1.0.1, ipv6: "2001:db8:9::/64", path: upf, teid_uplink: 0x1000, teid_downlink: 0x2000,
+  - {name: home, count: 3, port: access, encap: qinq-pppoe, pppoe_session: 7, mac: 02:00:00:00:00:01, s_tag: 100,
+     c_tag: 5, ipv4: 10.1.0.1, ipv6: "2001:db8:9::/64", path: upf, teid_uplink: 0x1000, teid_downlink: 0x2000,
      qfi: 9, qfi_downlink: 5, uplink_policer: two, downlink_policer: one, downlink_gate: closed, mru: 1400,
      scheduler: {subport: round-robin}}
 `
@@ -212,7 +212,8 @@ access:
 	}
 }
 
-const mobile = `engine: {limits: {rules: 9, urrs: 8, shared_meters: 7, buffered_packets: 6, events: 5}, rates: {events: 4}, buffering_time: 3}
+const mobile = `engine: {limits: {rules: 9, urrs: 8, shared_meters: 7, buffered_packets: 6, events: 5},
+  rates: {events: 4}, buffering_time: 3}
 ports:
   - {name: p0, driver: synth, role: core}
 interfaces:
@@ -500,8 +501,10 @@ func BenchmarkCompile64K(b *testing.B) {
 // QoS rules are PDRs of the endpoint before the default one; each has the subscriber's QER, and behind it its own,
 // whose QFI counts.
 func TestQoSRules(t *testing.T) {
-	rules := `qos_rules: [{precedence: 20, qfi: 3, protocol: udp, destination: 192.0.2.0/24, destination_port: 5060}, ` +
-		`{precedence: 10, qfi: 4, dscp: [46, 10], s_tag_priority: [6], c_tag_priority: [0, 5], policer: one}], mru: 1400`
+	rules := `qos_rules: [` +
+		`{precedence: 20, qfi: 3, protocol: udp, destination: 192.0.2.0/24, destination_port: 5060}, ` +
+		`{precedence: 10, qfi: 4, dscp: [46, 10], s_tag_priority: [6], c_tag_priority: [0, 5], policer: one}` +
+		`], mru: 1400`
 	body := find(t, compile(t, strings.Replace(text, "mru: 1400", rules, 1)), api.KindSession, "home-00002")
 	_, rest, err := api.TakeRows[api.Session](body)
 	pdrs, rest, err1 := api.TakeRows[api.PDR](rest)

@@ -60,7 +60,9 @@ func (b *Batch) SetBuffer(i int, p []byte) {
 func (b *Batch) Stamped(conn syscall.RawConn) error {
 	b.control = make([]control, len(b.hdrs))
 	var errno error
-	err := conn.Control(func(fd uintptr) { errno = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) })
+	err := conn.Control(func(fd uintptr) {
+		errno = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
+	})
 	if err == nil {
 		err = errno
 	}

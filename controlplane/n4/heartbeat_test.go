@@ -193,7 +193,9 @@ func TestHeadlessExpires(t *testing.T) {
 	h, m := associated(t, func(c *Config) { c.Headless = 0 })
 	m.establish(1)
 	h.failPath("smf1")
-	testkit.Until(t, "sessions deleted", func() bool { return h.happened("headless-expired") == 1 && h.fake.Count("") == 0 })
+	testkit.Until(t, "sessions deleted", func() bool {
+		return h.happened("headless-expired") == 1 && h.fake.Count("") == 0
+	})
 	h.told("association.headless-expired")
 	testkit.ErrorIf(t, len(h.fake.Associations()) != 0 || h.s.Find("smf1") != nil, "the association is still there")
 }

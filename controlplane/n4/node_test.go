@@ -69,7 +69,9 @@ func TestAssociationLife(t *testing.T) {
 	testkit.ErrorIf(t, a == nil || a.Features != pfcp.CPLoad|pfcp.CPOvrl, "after the update: %+v", a)
 	m.establish(1)
 	m.ask(message(pfcp.AssociationReleaseRequestType, 0, m.next(), nodeIE(m.node))).wants(pfcp.CauseAccepted, "release")
-	testkit.Until(t, "sessions deleted", func() bool { return h.fake.Count("") == 0 && len(h.fake.Associations()) == 0 })
+	testkit.Until(t, "sessions deleted", func() bool {
+		return h.fake.Count("") == 0 && len(h.fake.Associations()) == 0
+	})
 	testkit.ErrorIf(t, h.s.Find("smf1.isthmus") != nil, "the association is still there")
 	h.told("association.released")
 	h.rises("no-association", 1, func() {

@@ -254,7 +254,9 @@ func TestOverload(t *testing.T) {
 			beats.alive() // the session layer answers only at the end of this test
 		}
 	}
-	testkit.Until(t, "all read", func() bool { return h.s.Snapshot().Received["session-establishment-request"] == burst })
+	testkit.Until(t, "all read", func() bool {
+		return h.s.Snapshot().Received["session-establishment-request"] == burst
+	})
 	h.fake.with(func() { h.fake.block = nil })
 	close(block)
 	testkit.Until(t, "all accounted for", func() bool {
@@ -372,7 +374,9 @@ func TestReports(t *testing.T) {
 	})
 	m.send(message(pfcp.SessionReportResponseType, 1, r.sequence, ie(19, 1)))
 	testkit.Until(t, "answered", func() bool { return answered.Load() == 1 })
-	h.rises("response-unmatched", 1, func() { m.send(message(pfcp.SessionReportResponseType, 1, r.sequence, ie(19, 1))) })
+	h.rises("response-unmatched", 1, func() {
+		m.send(message(pfcp.SessionReportResponseType, 1, r.sequence, ie(19, 1)))
+	})
 
 	// Two at a time, the others in turn.
 	for range 10 {

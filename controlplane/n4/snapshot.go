@@ -147,7 +147,8 @@ var messageNames = map[pfcp.MessageType]string{
 	pfcp.SessionModificationResponseType:  "session-modification-response",
 	pfcp.SessionDeletionRequestType:       "session-deletion-request",
 	pfcp.SessionDeletionResponseType:      "session-deletion-response",
-	pfcp.SessionReportRequestType:         "session-report-request", pfcp.SessionReportResponseType: "session-report-response",
+	pfcp.SessionReportRequestType:         "session-report-request",
+	pfcp.SessionReportResponseType:        "session-report-response",
 }
 
 func messageName(t int) string {

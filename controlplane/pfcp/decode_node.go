@@ -65,7 +65,8 @@ func readSet(v []byte) (string, *Error) {
 	return name(v[1:])
 }
 
-var associationSetupRequestUP, associationSetupRequestCP = featureRows(func(m *AssociationSetupRequest) *bool { return &m.FromUP },
+var associationSetupRequestUP, associationSetupRequestCP = featureRows(
+	func(m *AssociationSetupRequest) *bool { return &m.FromUP },
 	func(m *AssociationSetupRequest) *uint64 { return &m.Features },
 	func(m *AssociationSetupRequest, f *uint64) { m.Features = *f })
 
@@ -79,7 +80,8 @@ var associationSetupRequest = newGroup([]field[AssociationSetupRequest]{
 	poolRow(func(m *AssociationSetupRequest) *[]UEPool { return &m.UEPools }),
 }, nil)
 
-var associationSetupResponseUP, associationSetupResponseCP = featureRows(func(m *AssociationSetupResponse) *bool { return &m.FromUP },
+var associationSetupResponseUP, associationSetupResponseCP = featureRows(
+	func(m *AssociationSetupResponse) *bool { return &m.FromUP },
 	func(m *AssociationSetupResponse) *uint64 { return &m.Features },
 	func(m *AssociationSetupResponse, f *uint64) { m.Features = *f })
 
@@ -95,7 +97,8 @@ var associationSetupResponse = newGroup([]field[AssociationSetupResponse]{
 	poolRow(func(m *AssociationSetupResponse) *[]UEPool { return &m.UEPools }),
 }, nil)
 
-var associationUpdateRequestUP, associationUpdateRequestCP = featureRows(func(m *AssociationUpdateRequest) *bool { return &m.FromUP },
+var associationUpdateRequestUP, associationUpdateRequestCP = featureRows(
+	func(m *AssociationUpdateRequest) *bool { return &m.FromUP },
 	func(m *AssociationUpdateRequest) *uint64 { return m.Features },
 	func(m *AssociationUpdateRequest, f *uint64) { m.Features = f })
 
@@ -108,7 +111,8 @@ var associationUpdateRequest = newGroup([]field[AssociationUpdateRequest]{
 		func(m *AssociationUpdateRequest) *time.Duration { return &m.GracefulPeriod }),
 }, nil)
 
-var associationUpdateResponseUP, associationUpdateResponseCP = featureRows(func(m *AssociationUpdateResponse) *bool { return &m.FromUP },
+var associationUpdateResponseUP, associationUpdateResponseCP = featureRows(
+	func(m *AssociationUpdateResponse) *bool { return &m.FromUP },
 	func(m *AssociationUpdateResponse) *uint64 { return m.Features },
 	func(m *AssociationUpdateResponse, f *uint64) { m.Features = f })
 

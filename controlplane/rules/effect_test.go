@@ -65,16 +65,16 @@ func another(v reflect.Value) reflect.Value {
 }
 
 // The rules of a session, by the name of their type.
-var rules = map[string]func(*pfcp.SessionEstablishmentRequest) reflect.Value{
-	"CreatePDR":             func(r *pfcp.SessionEstablishmentRequest) reflect.Value { return reflect.ValueOf(&r.PDR[0]) },
-	"PDI":                   func(r *pfcp.SessionEstablishmentRequest) reflect.Value { return reflect.ValueOf(&r.PDR[0].PDI) },
-	"CreateFAR":             func(r *pfcp.SessionEstablishmentRequest) reflect.Value { return reflect.ValueOf(&r.FAR[1]) },
-	"Forwarding":            func(r *pfcp.SessionEstablishmentRequest) reflect.Value { return reflect.ValueOf(r.FAR[1].Forwarding) },
-	"Duplicating":           func(r *pfcp.SessionEstablishmentRequest) reflect.Value { return reflect.ValueOf(r.FAR[1].Duplicating) },
-	"CreateQER":             func(r *pfcp.SessionEstablishmentRequest) reflect.Value { return reflect.ValueOf(&r.QER[0]) },
-	"CreateURR":             func(r *pfcp.SessionEstablishmentRequest) reflect.Value { return reflect.ValueOf(&r.URR[0]) },
-	"CreateBAR":             func(r *pfcp.SessionEstablishmentRequest) reflect.Value { return reflect.ValueOf(&r.BAR[0]) },
-	"CreateTrafficEndpoint": func(r *pfcp.SessionEstablishmentRequest) reflect.Value { return reflect.ValueOf(&r.Endpoint[0]) },
+var rules = map[string]func(*pfcp.SessionEstablishmentRequest) any{
+	"CreatePDR":             func(r *pfcp.SessionEstablishmentRequest) any { return &r.PDR[0] },
+	"PDI":                   func(r *pfcp.SessionEstablishmentRequest) any { return &r.PDR[0].PDI },
+	"CreateFAR":             func(r *pfcp.SessionEstablishmentRequest) any { return &r.FAR[1] },
+	"Forwarding":            func(r *pfcp.SessionEstablishmentRequest) any { return r.FAR[1].Forwarding },
+	"Duplicating":           func(r *pfcp.SessionEstablishmentRequest) any { return r.FAR[1].Duplicating },
+	"CreateQER":             func(r *pfcp.SessionEstablishmentRequest) any { return &r.QER[0] },
+	"CreateURR":             func(r *pfcp.SessionEstablishmentRequest) any { return &r.URR[0] },
+	"CreateBAR":             func(r *pfcp.SessionEstablishmentRequest) any { return &r.BAR[0] },
+	"CreateTrafficEndpoint": func(r *pfcp.SessionEstablishmentRequest) any { return &r.Endpoint[0] },
 }
 
 // Values for fields that need more than their type shows.
@@ -88,11 +88,12 @@ var suitable = map[string]any{
 	"CreatePDR.OuterHeaderRemoval": (*uint8)(nil), "CreateFAR.Action": pfcp.ActionDrop, "CreateFAR.BAR": ptr(uint8(2)),
 	"Forwarding.Destination": ptr(pfcp.CPSide), "Forwarding.NetworkInstance": ptr("n9"),
 	"Forwarding.LinkedEndpoint": ptr(uint8(2)),
-	"Forwarding.OuterHeader":    &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: 0x77, IPv4: addr("10.1.0.99")},
-	"Forwarding.Redirect":       &pfcp.Redirect{Type: 2, Address: "http://portal.example/"},
-	"Duplicating.Destination":   pfcp.SGiLAN,
-	"Duplicating.OuterHeader":   &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: 6, IPv4: addr("10.1.0.98")},
-	"CreateQER.GateUplink":      ptr(uint8(1)), "CreateQER.GateDownlink": ptr(uint8(1)), "CreateQER.QFI": ptr(uint8(5)),
+	"Forwarding.OuterHeader": &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: 0x77,
+		IPv4: addr("10.1.0.99")},
+	"Forwarding.Redirect":     &pfcp.Redirect{Type: 2, Address: "http://portal.example/"},
+	"Duplicating.Destination": pfcp.SGiLAN,
+	"Duplicating.OuterHeader": &pfcp.OuterHeader{Description: pfcp.OuterGTPUIPv4, TEID: 6, IPv4: addr("10.1.0.98")},
+	"CreateQER.GateUplink":    ptr(uint8(1)), "CreateQER.GateDownlink": ptr(uint8(1)), "CreateQER.QFI": ptr(uint8(5)),
 	"CreateQER.GBRUplink": ptr(uint64(500)), "CreateQER.GBRDownlink": ptr(uint64(500)),
 	"CreateQER.AveragingWindow": ptr(uint32(1000)),
 	"CreateURR.Method":          ptr(uint8(3)), "CreateURR.VolumeThreshold": &pfcp.Volumes{Uplink: ptr(uint64(1))},
@@ -120,7 +121,7 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 	base, refusal := outcomeOf(everyRule(), nil)
 	testkit.FatalIf(t, refusal != nil, "%v", refusal)
 	for name, at := range rules {
-		fields := at(everyRule()).Elem().Type()
+		fields := reflect.TypeOf(at(everyRule())).Elem()
 		for i := range fields.NumField() {
 			field, of := name+"."+fields.Field(i).Name, fields.Field(i).Type
 			if of.Kind() == reflect.Pointer {
@@ -130,7 +131,7 @@ func TestEveryFieldHasAnEffect(t *testing.T) {
 				continue // its fields are tested alone; references are at the id
 			}
 			r := everyRule()
-			to := at(r).Elem().Field(i)
+			to := reflect.ValueOf(at(r)).Elem().Field(i)
 			if v, given := suitable[field]; given {
 				to.Set(reflect.ValueOf(v))
 			} else {

@@ -326,7 +326,8 @@ func TestTwoSessionsOfOneCPFSEID(t *testing.T) {
 	if first.Cause != pfcp.CauseAccepted || second.Cause != pfcp.CauseAccepted || first.UP.SEID == second.UP.SEID {
 		t.Fatalf("%+v, %+v", first, second)
 	}
-	if m := b.modify(smf1, second.UP.SEID, &pfcp.SessionModificationRequest{RemoveURR: []uint32{1}}); m.Cause != pfcp.CauseAccepted ||
+	m := b.modify(smf1, second.UP.SEID, &pfcp.SessionModificationRequest{RemoveURR: []uint32{1}})
+	if m.Cause != pfcp.CauseAccepted ||
 		len(b.Session(first.UP.SEID).URR) != 1 || len(b.Session(second.UP.SEID).URR) != 0 {
 		t.Errorf("%+v", m)
 	}

@@ -268,7 +268,9 @@ func TestDropBuffered(t *testing.T) {
 	change(&pfcp.SessionModificationRequest{DropBuffered: true}, pfcp.CauseAccepted)
 	drop := action(forward)
 	drop.DropBuffered = true
-	b.s.Refuse("not now", func(id dptest.ID, body []byte) bool { return id == heldID(seid) && of(body).action == byte(forward) })
+	b.s.Refuse("not now", func(id dptest.ID, body []byte) bool {
+		return id == heldID(seid) && of(body).action == byte(forward)
+	})
 	change(drop, pfcp.CauseRuleFailure)
 	b.s.Refuse("", nil)
 	change(drop, pfcp.CauseAccepted)

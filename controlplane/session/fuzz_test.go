@@ -141,8 +141,8 @@ func FuzzManager(f *testing.F) {
 		for _, seid := range p.inOrder() {
 			b.atOnce(&pfcp.SessionDeletionRequest{}, seid, smf1, &n4.Association{ID: "smf2"})
 		}
-		if len(p.x.session)+len(p.x.local)+len(p.x.peer)+len(p.x.peer6)+len(p.x.host)+p.x.prefix.size()+len(p.x.groups)+len(p.shares.by)+len(p.shares.used)+
-			len(p.x.taken) != 0 {
+		if len(p.x.session)+len(p.x.local)+len(p.x.peer)+len(p.x.peer6)+len(p.x.host)+p.x.prefix.size()+
+			len(p.x.groups)+len(p.shares.by)+len(p.shares.used)+len(p.x.taken) != 0 {
 			t.Errorf("something is left without sessions: %s", b.dump())
 		}
 	})

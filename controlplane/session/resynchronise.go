@@ -76,7 +76,9 @@ func (p *stepper) byKey() []ordered {
 	for i := range list {
 		list[i].order = api.KeyOrder(rules.Key(list[i].seid))
 	}
-	slices.SortFunc(list, func(a, b ordered) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.seid, b.seid)) })
+	slices.SortFunc(list, func(a, b ordered) int {
+		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.seid, b.seid))
+	})
 	return list
 }
 

@@ -170,5 +170,7 @@ func withoutKeys(held []api.Digest, deleted []dp.Change) []api.Digest {
 	for i := range deleted {
 		gone[deleted[i].Key] = deleted[i].Kind == api.KindSession
 	}
-	return slices.DeleteFunc(held, func(d api.Digest) bool { return d.Kind == api.KindSession && gone[api.CString(d.Key[:])] })
+	return slices.DeleteFunc(held, func(d api.Digest) bool {
+		return d.Kind == api.KindSession && gone[api.CString(d.Key[:])]
+	})
 }

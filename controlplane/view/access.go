@@ -109,15 +109,15 @@ type SignIns interface {
 }
 
 var (
-	subscriberColumns = columns[Subscriber](`SUBSCRIBER=User, STATE, KIND, LINE, MAC, IPV4, IPV6, DELEGATED, PROFILE, SINCE,
-		UP BYTES=UplinkBytes, DOWN BYTES=DownlinkBytes`)
+	subscriberColumns = columns[Subscriber](`SUBSCRIBER=User, STATE, KIND, LINE, MAC, IPV4, IPV6, DELEGATED, PROFILE,
+		SINCE, UP BYTES=UplinkBytes, DOWN BYTES=DownlinkBytes`)
 	attemptColumns = columns[Attempt]("ATTEMPT OF=User, KIND, LAST, TIMES=Count, OUTCOME",
 		str("OUTCOME", func(a *Attempt) string { return yesNo(a.Why == "", "let in", a.Why) }))
-	poolColumns = columns[AddressPool](`POOL=Name, INSTANCE, NETWORK, LENGTH, SIZE, USED, RESERVED, HELD, DECLINED, GIVEN, AGAIN,
-		REFUSED`)
+	poolColumns = columns[AddressPool](`POOL=Name, INSTANCE, NETWORK, LENGTH, SIZE, USED, RESERVED, HELD, DECLINED,
+		GIVEN, AGAIN, REFUSED`)
 	senderColumns = columns[Sender]("SENDER=Line, MAC, FRAMES, PPPOE, LAST")
-	radiusColumns = columns[RADIUSServer](`RADIUS=Name, USE, ADDRESS, TRANSPORT, STATE, SINCE, REQUESTS, REPEATED, ACCEPTS, REJECTS,
-		RESPONSES, TIMEOUTS, BAD, WAITING`)
+	radiusColumns = columns[RADIUSServer](`RADIUS=Name, USE, ADDRESS, TRANSPORT, STATE, SINCE, REQUESTS, REPEATED,
+		ACCEPTS, REJECTS, RESPONSES, TIMEOUTS, BAD, WAITING`)
 )
 
 var subscriberTable = (&Table{

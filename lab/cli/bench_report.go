@@ -112,7 +112,9 @@ func reportRun(ctx context.Context, e *env, w *reportWords, opt bench.Options, w
 		Tools: suite.Tools{
 			Link: bench.Measure, Synth: bench.Run, Place: place,
 			Peers: func(ctx context.Context, opt bench.Options, rounds int) ([]peer.Row, error) {
-				return comparePeers(ctx, opt, rounds, func(format string, args ...any) { fmt.Fprintf(e.Err, format+"\n", args...) })
+				return comparePeers(ctx, opt, rounds, func(format string, args ...any) {
+					fmt.Fprintf(e.Err, format+"\n", args...)
+				})
 			},
 			Routers: func(ctx context.Context, opt bench.Options) (*l3fwd.Result, error) {
 				return l3fwd.Run(ctx, l3fwdOptions(e, opt, &benchWords{peers: true, rounds: 1}))

@@ -66,7 +66,8 @@ func Run(ctx context.Context, opt Options) error {
 }
 
 // scale explains the paper's columns beside ours.
-const scale = `The paper's figures are per physical core at 1.7 GHz. They include a network card and its driver; ours do not:
+const scale = `The paper's figures are per physical core at 1.7 GHz. ` +
+	`They include a network card and its driver; ours do not:
 packets are made and taken inside the graph (synth ports), so the two columns are no race, only a scale.
 `
 

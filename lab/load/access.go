@@ -270,7 +270,8 @@ func (c *crowd) signInAll(ctx context.Context, what string) error {
 		for due := min(int((now-began).Seconds()*c.opt.Rate)+1, len(c.homes)); next < due; next++ {
 			c.dial(uint32(next))
 		}
-		if next == len(c.homes) && now-began > time.Duration(float64(next)/c.opt.Rate*float64(time.Second))+c.opt.Patience {
+		all := time.Duration(float64(next) / c.opt.Rate * float64(time.Second))
+		if next == len(c.homes) && now-began > all+c.opt.Patience {
 			return nil // Verdict names the missing ones
 		}
 		if err := c.turn(ctx, time.Millisecond); err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // FreeRADIUS of Debian, with a configuration of its own: users of a file, accounting as text.
-var radiusConfig = template.Must(template.New("").Parse(`# FreeRADIUS of the lab, written by ` + "`isthmus lab home`" + `
+var radiusConfig = template.Must(template.New("").Parse(`# FreeRADIUS of the lab, written by "isthmus lab home"
 prefix = /usr
 libdir = /usr/lib/freeradius
 raddbdir = {{.Dir}}

@@ -20,7 +20,8 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 }).Parse(pageSource))
 
 // alarming are words in a cell that must not be passed over.
-var alarming = regexp.MustCompile(`WRONG|PARTIAL|NOT MEASURED|^NO$|not found|tester-limited|tester not shown|gave up|not confirmed|highest rate allowed`)
+var alarming = regexp.MustCompile(`WRONG|PARTIAL|NOT MEASURED|^NO$|not found|tester-limited|` +
+	`tester not shown|gave up|not confirmed|highest rate allowed`)
 
 // cellClass is the class of the i-th cell of a row whose first `left` are text.
 func cellClass(i, left int, cell string) string {

@@ -81,8 +81,10 @@ func walk(v reflect.Value, path string, visit func(path string, v reflect.Value)
 }
 
 // unseen are figures that are drawn, or only explain others.
-var unseen = regexp.MustCompile(`^\.Schema$|\.Mpps\.Each\[\]|\.LossTarget$|\.Latency\.Count$|^\.Costs\[\]\.(TSCHz|Checked|LossRatio|Subscribers|Flows)|` +
-	`\.TSCHz$|^\.Runs\[\]\.(Subscribers|Flows|Seconds|Workers|FrameBytes)$|^\.Costs\[\].*\.Runs$|\.Runs$|^\.(Peers|Floors)\[\]\.FrameBytes$|` +
+var unseen = regexp.MustCompile(`^\.Schema$|\.Mpps\.Each\[\]|\.LossTarget$|\.Latency\.Count$|` +
+	`^\.Costs\[\]\.(TSCHz|Checked|LossRatio|Subscribers|Flows)|` +
+	`\.TSCHz$|^\.Runs\[\]\.(Subscribers|Flows|Seconds|Workers|FrameBytes)$|^\.Costs\[\].*\.Runs$|` +
+	`\.Runs$|^\.(Peers|Floors)\[\]\.FrameBytes$|` +
 	`\.RatioRange\.Median$|\.Latency\.Buckets\[\]|\.Account\.(In|Out|Punted|Held|Other)$|\.Nodes\[\]\.Packets$`)
 
 // forms are the ways in which a figure may stand on the page.

@@ -279,7 +279,9 @@ func prove(run *report.Run, p *bench.Point, example string) {
 func (s *suite) join(r *bench.LinkResult) {
 	for i := range r.Points {
 		p := &r.Points[i]
-		k := slices.IndexFunc(s.r.Runs, func(run report.Run) bool { return run.Profile == r.Profile && run.Ratio == p.Reading })
+		k := slices.IndexFunc(s.r.Runs, func(run report.Run) bool {
+			return run.Profile == r.Profile && run.Ratio == p.Reading
+		})
 		if k < 0 || !p.Complete {
 			continue
 		}

@@ -14,10 +14,9 @@
 #define CATCH_UP 100e-6 // seconds that a late thread may make up for; more would be an unwanted burst
 #define LATE_DRAINS 20 // waits of a trial, for what is late at the end of a run
 #define LIMITED 0.995 // of the rate asked for
-#define SWITCHES                                                                                                       \
-	2000 // involuntary ones per second of a pinned thread, above which a trial counts as disturbed; on a small machine
-// the control threads of gateway and tester take the CPU for microseconds a thousand times a second; pauses count the
-// rest
+// Involuntary ones per second of a pinned thread, above which a trial counts as disturbed. On a small machine the
+// control threads of gateway and tester take the CPU for microseconds a thousand times a second; pauses count the rest.
+#define SWITCHES 2000
 #define GAP_MIN 50e-6 // seconds; shorter pauses are part of life
 // A virtual machine's CPUs move. In different parts of the processor, a cache line between them takes six times as
 // long, and so does a link over shared memory. FAR times the nearest distance is far.

@@ -36,7 +36,7 @@ struct value {
 	uint8_t given; // the profile names it; else the layer's default counts
 	uint8_t any;
 	uint8_t bytes[16]; // right-aligned: the last bits of the array, e.g. an IPv4 address in bytes[12..15]
-	uint8_t word; // which 32-bit word of `bytes` the step is added to: 3 the lowest; 0:0:0:1:: is a step of 1 in word 1
+	uint8_t word; // of 32 bits of `bytes`, to which the step is added: 3 the lowest; 0:0:0:1:: is 1 in word 1
 	uint8_t pad;
 	uint32_t step, each, count; // step 0: constant; each >= 1; count 0: never wraps
 };
@@ -190,15 +190,14 @@ struct trial {
 	double steal; // part of CPU time
 	double gap_us; // longest pause of a tester's thread
 	double busy_ticks; // of the tester's threads, per packet sent and received (mean): what the tester itself costs
-	double round_trip_ns; // of a cache line between our CPU and the gateway's, the longer of before and after; 0 unknown
+	double round_trip_ns; // of a cache line to the gateway's CPU, the longer of before and after; 0: unknown
 	double clock_ghz; // core clock estimated before the trial (a chain of dependent additions)
 	uint64_t sent, received, lost, duplicate, reordered, stale, wrong; // sums over the streams
 	uint64_t foreign; // frames without a tag: no stream's packet, or a damaged tag
 	uint64_t control; // ARP, ND, LLDP and the like: counted, answered where we can
 	uint64_t stray; // packets that came when their trial was over
 	uint64_t switches; // involuntary context switches of the tester's threads
-	uint64_t
-		missed; // frames that the tester's ports dropped because they were not fetched: no loss of the gateway's
+	uint64_t missed; // frames that the tester's ports dropped because they were not fetched in time
 	uint32_t disturbed; // enum job_disturbed, or 0
 	uint8_t tester_limited; // a port or a stream with a rate of its own got less than 99.5 % of its schedule
 	uint8_t interrupted;

@@ -26,11 +26,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tags are copied as th
 
 // Little-endian, unaligned in the packet.
 struct tag {
-	uint64_t
-		identity; // flow: bits 0..23, stream: 24..31, index of its size: 32..35, sequence number in the flow: 36..63
+	uint64_t identity; // bits 0..23: flow, 24..31: stream, 32..35: index of its size, 36..63: number in the flow
 	uint32_t time; // TSC ticks >> TAG_TIME_SHIFT when the packet was made; wraps after seconds
-	uint32_t
-		check; // CRC-32C of the above, begun with the run's and the trial's number: no other tester's packet fits
+	uint32_t check; // CRC-32C of the above, begun with the run's and the trial's number: ours and no other's
 };
 #define TAG_TIME_SHIFT 3
 

@@ -40,8 +40,9 @@ func (s *smf) up() *pfcp.CreatePDR {
 			NetworkInstance: instance(),
 			UEIPAddress:     &pfcpType.UEIPAddress{V4: true, Ipv4Address: s.ue},
 		},
-		OuterHeaderRemoval: &pfcpType.OuterHeaderRemoval{OuterHeaderRemovalDescription: pfcpType.OuterHeaderRemovalGtpUUdpIpv4},
-		FARID:              fars(1), URRID: urrs(), QERID: qers(),
+		OuterHeaderRemoval: &pfcpType.OuterHeaderRemoval{
+			OuterHeaderRemovalDescription: pfcpType.OuterHeaderRemovalGtpUUdpIpv4},
+		FARID: fars(1), URRID: urrs(), QERID: qers(),
 	}
 }
 
@@ -82,12 +83,14 @@ func (s *smf) establishment() pfcp.PFCPSessionEstablishmentRequest {
 		CreateFAR: []*pfcp.CreateFAR{
 			{FARID: fars(1), ApplyAction: &pfcpType.ApplyAction{Forw: true},
 				ForwardingParameters: &pfcp.ForwardingParametersIEInFAR{
-					DestinationInterface: &pfcpType.DestinationInterface{InterfaceValue: pfcpType.DestinationInterfaceSgiLanN6Lan},
-					NetworkInstance:      instance()}},
+					DestinationInterface: &pfcpType.DestinationInterface{
+						InterfaceValue: pfcpType.DestinationInterfaceSgiLanN6Lan},
+					NetworkInstance: instance()}},
 			// The gNB's tunnel is not known yet, and the rule forwards to it all the same.
 			{FARID: fars(2), ApplyAction: &pfcpType.ApplyAction{Forw: true},
 				ForwardingParameters: &pfcp.ForwardingParametersIEInFAR{
-					DestinationInterface: &pfcpType.DestinationInterface{InterfaceValue: pfcpType.DestinationInterfaceAccess}}},
+					DestinationInterface: &pfcpType.DestinationInterface{
+						InterfaceValue: pfcpType.DestinationInterfaceAccess}}},
 		},
 		CreateURR: []*pfcp.CreateURR{urr(1, true), urr(2, false)},
 		CreateQER: []*pfcp.CreateQER{
@@ -111,8 +114,9 @@ func (s *smf) connection(teid uint32, gnb net.IP, action, flags int) pfcp.PFCPSe
 			FARID:       fars(2),
 			ApplyAction: &pfcpType.ApplyAction{Forw: action&2 != 0, Buff: action&4 != 0, Nocp: action&8 != 0},
 			UpdateForwardingParameters: &pfcp.UpdateForwardingParametersIEInFAR{
-				DestinationInterface: &pfcpType.DestinationInterface{InterfaceValue: pfcpType.DestinationInterfaceAccess},
-				NetworkInstance:      instance(),
+				DestinationInterface: &pfcpType.DestinationInterface{
+					InterfaceValue: pfcpType.DestinationInterfaceAccess},
+				NetworkInstance: instance(),
 				OuterHeaderCreation: &pfcpType.OuterHeaderCreation{
 					OuterHeaderCreationDescription: pfcpType.OuterHeaderCreationGtpUUdpIpv4, Teid: teid,
 					Ipv4Address: gnb},
