@@ -5,6 +5,7 @@ package network
 import (
 	"bytes"
 	"cmp"
+	"embed"
 	"fmt"
 	"net/netip"
 	"path/filepath"
@@ -13,87 +14,15 @@ import (
 )
 
 // configText is the configuration of a function, as a user would write it.
-var configText = template.Must(template.New("").Funcs(template.FuncMap{
+// Configurations of functions, home gateways and other programs, as users would write them. frr.conf.tmpl has a
+// template for each daemon.
+//
+//go:embed templates
+var templateFiles embed.FS
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"list": quotedList, "quote": quoted, "join": func(names []string) string { return strings.Join(names, ", ") },
-}).Parse(
-	`# {{.Title}} of the lab, written by ` + "`isthmus lab`" + `; read it, change a copy.
-engine:
-  huge_pages: "off"
-  packet_buffers: 16384
-  idle_sleep: true
-  limits: {sessions: {{.Sessions}}, rules: {{.Rules}}, flows: 65536}
-
-control:
-  dp_socket: {{.Dir}}/dp.sock
-  socket: {{.Dir}}/isthmus.sock
-  metrics: ""
-
-ports:
-{{- range .Interfaces}}
-  - {name: {{.Name}}, driver: net_af_packet, device: {{.Name}}, role: {{.Role}}, mtu: {{.MTU}}}
-{{- end}}
-{{- with .Flood}}
-  - {name: {{.}}, driver: synth, role: access}
-{{- end}}
-
-interfaces:
-{{- range .Interfaces}}
-  - {name: {{.Name}}, port: {{.Name}}, addresses: {{list .Addresses}}{{.VRF}}{{.Clone}}}
-{{- end}}
-{{with .Routes}}
-routes:
-{{- range .}}
-  - {prefix: {{quote .Prefix}}, via: {{quote .Via}}}
-{{- end}}
-{{end}}
-{{- if .Homes}}
-paths:
-  - {name: core, local: {{.Service}}, peer: {{.Peer}}}
-
-subscribers:
-  - name: home
-    count: {{.Homes}}
-    port: access
-    mac: {{.First.MAC}}
-    s_tag: {{.First.STag}}
-    c_tag: {{.First.CTag}}
-    ipv4: {{.First.IPv4}}
-    ipv6: {{quote .First.IPv6}}
-    path: core
-    teid_uplink: {{.First.Uplink}}
-    teid_downlink: {{.First.Downlink}}
-{{end}}
-instances:
-{{- range .Instances}}
-  - name: {{.Name}}
-    interfaces: [{{join .Interfaces}}]
-{{- if .Endpoints}}
-    endpoints: {{list .Endpoints}}
-{{- end}}
-{{- if .Lookup}}
-    lookup: {{.Lookup}}
-{{- if .Pools}}
-    pools: {{list .Pools}}
-{{- end}}
-{{- end}}
-{{- if .Announce}}
-    announce: {{.Announce}}
-{{- end}}
-{{- if .Sources}}
-    sources: [{{.Sources}}]
-{{- end}}
-{{- end}}
-
-pfcp:
-  listen: [{{.N4}}]
-  node_id: {{.Name}}.lab
-  roles: [{{.Role}}]
-  peers: [{address: {{.Controller}}, node_id: {{.ControllerName}}.lab}]
-  heartbeat: {interval: 10, retries: 3, timeout: 1}
-{{- if .Announces}}
-  takeover: true
-{{- end}}
-`))
+}).ParseFS(templateFiles, "templates/*"))
 
 type configInterface struct {
 	Name, Role string
@@ -162,7 +91,7 @@ func (l *Lab) config(f *function) ([]byte, error) {
 		data.Routes = append(data.Routes, configRoute{r.prefix, r.via})
 	}
 	var b bytes.Buffer
-	err := configText.Execute(&b, data)
+	err := templates.ExecuteTemplate(&b, "function.yaml.tmpl", data)
 	return b.Bytes(), err
 }
 

@@ -10,92 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/template"
 	"time"
 )
 
 // FreeRADIUS of Debian, with a configuration of its own: users of a file, accounting as text.
-var radiusConfig = template.Must(template.New("").Parse(`# FreeRADIUS of the lab, written by "isthmus lab home"
-prefix = /usr
-libdir = /usr/lib/freeradius
-raddbdir = {{.Dir}}
-run_dir = {{.Dir}}
-pidfile = {{.Dir}}/radiusd.pid
-max_request_time = 10
-cleanup_delay = 2
-max_requests = 16384
-hostname_lookups = no
-log {
-	destination = stdout
-	auth = yes
-}
-security {
-	allow_core_dumps = no
-	max_attributes = 200
-	reject_delay = 0
-	status_server = yes
-}
-thread pool {
-	start_servers = 4
-	max_servers = 8
-	min_spare_servers = 2
-	max_spare_servers = 4
-	max_requests_per_server = 0
-}
-client bng {
-	ipaddr = {{.Gateway}}
-	secret = {{.Secret}}
-	require_message_authenticator = yes
-}
-modules {
-	pap {
-	}
-	chap {
-	}
-	mschap {
-	}
-	files {
-		usersfile = {{.Dir}}/users
-	}
-	detail {
-		filename = {{.Dir}}/detail
-		permissions = 0644
-	}
-}
-server lab {
-	listen {
-		type = auth
-		ipaddr = {{.Address}}
-		port = 1812
-	}
-	listen {
-		type = acct
-		ipaddr = {{.Address}}
-		port = 1813
-	}
-	authorize {
-		chap
-		mschap
-		files
-		pap
-	}
-	authenticate {
-		Auth-Type PAP {
-			pap
-		}
-		Auth-Type CHAP {
-			chap
-		}
-		Auth-Type MS-CHAP {
-			mschap
-		}
-	}
-	accounting {
-		detail
-	}
-}
-`))
-
 // radiusFolder has the server's files.
 func (l *Lab) radiusFolder() string { return filepath.Join(l.opt.Dir, "radius") }
 
@@ -109,7 +27,7 @@ func (l *Lab) startRADIUS(ctx context.Context) error {
 		return err
 	}
 	var b bytes.Buffer
-	err := radiusConfig.Execute(&b, map[string]any{"Dir": dir, "Secret": radiusSecret,
+	err := templates.ExecuteTemplate(&b, "radiusd.conf.tmpl", map[string]any{"Dir": dir, "Secret": radiusSecret,
 		"Gateway": l.top.functions[0].n4, "Address": l.top.cores[0].addr})
 	if err != nil {
 		return err

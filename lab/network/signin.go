@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"text/template"
 	"time"
 
 	"isthmus/lab/frames"
@@ -63,76 +62,10 @@ func newHome(opt *Options, w words) *topology {
 }
 
 // homeConfig is the gateway's configuration, as a user would write it.
-var homeConfig = template.Must(template.New("").Funcs(template.FuncMap{"quote": quoted, "list": quotedList}).Parse(
-	`# Access gateway of the lab, written by ` + "`isthmus lab home`" + `; read it, change a copy.
-engine:
-  huge_pages: "off"
-  packet_buffers: 16384
-  idle_sleep: true
-  limits: {sessions: 4096, rules: 16384, flows: 65536}
-
-control:
-  dp_socket: {{.Dir}}/dp.sock
-  socket: {{.Dir}}/isthmus.sock
-  metrics: ""
-
-ports:
-  - {name: access, driver: net_af_packet, device: access, role: access, mtu: 1600}
-  - {name: n6, driver: net_af_packet, device: n6, role: core}
-
-interfaces:
-  - {name: homes, port: access, addresses: [{{.Gateway}}]}
-  - {name: n6, port: n6, addresses: {{list .Core}}}
-
-routes:
-{{- range .Routes}}
-  - {prefix: {{quote .Prefix}}, via: {{quote .Via}}}
-{{- end}}
-
-instances:
-  - name: internet
-    interfaces: [n6]
-    lookup: destination
-
-pools:
-{{- if .IPv4}}
-  - {name: homes4, instance: internet, prefix: {{.PoolIPv4}}, gateway: {{.Gateway.Addr}}}
-{{- end}}
-  - {name: homes6, instance: internet, prefix: {{quote .PoolIPv6}}}
-  - {name: delegated, instance: internet, prefix: {{quote .PoolPD}}, length: 56}
-
-access:
-  ports:
-    - {port: access, s_tags: {{.STag}}, pppoe: true, ipoe: true, vlans: "1:1"}
-  profiles:
-    - name: residential
-      instance: internet
-{{- if .IPv4}}
-      pool_ipv4: homes4
-{{- end}}
-      pool_ipv6: homes6
-      pool_delegated: delegated
-      dns: [{{if .IPv4}}{{.ServerIPv4}}, {{end}}{{quote .ServerIPv6}}]
-      interim: 60
-  pppoe: {ac_name: lab, auth: [chap, mschapv2, pap], keep_alive: {interval: 10, count: 3}}
-
-aaa:
-  methods: [radius]
-  name: "home{cvlan}"
-
-radius:
-  nas: {identifier: lab-bng, address: {{.NAS}}}
-  servers:
-    - {address: {{.RADIUS}}, secret: {{.Secret}}}
-  coa:
-    listen: ["{{.NAS}}:3799"]
-    clients: [{address: {{.RADIUS}}, secret: {{.Secret}}}]
-`))
-
 // signInConfig writes the configuration of the access gateway.
 func (l *Lab) signInConfig(f *function) ([]byte, error) {
 	var b bytes.Buffer
-	err := homeConfig.Execute(&b, map[string]any{
+	err := templates.ExecuteTemplate(&b, "home.yaml.tmpl", map[string]any{
 		"Dir": l.folder(f), "Gateway": homesGateway, "Core": both(netCore, 1), "STag": homesSTag,
 		"IPv4": !l.opt.IPv6Only,
 		"Routes": []configRoute{
