@@ -377,19 +377,19 @@ func Parse(file string, data []byte) (*Config, error) {
 	return ParseWith(file, data, nil, nil)
 }
 
-// ParseWith is Parse with the overrides of an environment ("NAME=value", environment.go) and the placement of the
-// configuration before.
+// ParseWith is Parse with an environment ("NAME=value"), for references (expand.go) and overrides (environment.go), and
+// with the placement of the configuration before.
 func ParseWith(file string, data []byte, environ []string, before Placement) (*Config, error) {
 	return parse(file, data, environ, &checker{before: before})
 }
 
 func parse(file string, data []byte, environ []string, k *checker) (*Config, error) {
-	c, d := decode(file, data)
+	c, d := decode(file, data, environ)
 	d.environment(c, environ)
 	if err := d.errs.result(); err != nil {
 		return nil, err
 	}
-	k.Config, k.file = c, file
+	k.Config, k.file, k.errs.foreign = c, file, d.errs.foreign
 	k.all()
 	if err := k.errs.result(); err != nil {
 		return nil, err

@@ -75,7 +75,7 @@ func TestRefused(t *testing.T) {
 		{"empty", "", "x.yaml: the file is empty"},
 		{"comment only", "# nothing\n", "x.yaml: the file is empty"},
 		{"syntax", "ports: [\n  - x", "x.yaml:"},
-		{"tab", "ports:\n\t- x\n", "x.yaml:2: not valid YAML:"},
+		{"tab", "ports:\n\t- x\n", "x.yaml:2: not valid YAML: line 2 is indented by a tab; YAML takes spaces alone"},
 		{"dash out of place", "ports:\n  - {name: a}\n  - {name: b}\n   - {name: c}\n",
 			"x.yaml:4: not valid YAML: did not find expected '-' indicator"},
 		{"key out of place", "pfcp:\n    listen: [x]\n    roles: [y]\n  peers: []\nports: []\n",

@@ -109,7 +109,11 @@ func Document(data []byte, fail func(line int, format string, args ...any)) *yam
 			line, _ = strconv.Atoi(m[1])
 			text = text[len(m[0]):]
 		}
-		fail(max(line, faultLine(data, text)), "not valid YAML: %s", text)
+		line = max(line, faultLine(data, text))
+		if hint := yamlHint(data, line); hint != "" {
+			text += "; " + hint
+		}
+		fail(line, "not valid YAML: %s", text)
 		return nil
 	}
 	if err := reader.Decode(&second); !errors.Is(err, io.EOF) {
@@ -501,11 +505,14 @@ func forget(v reflect.Value) {
 	}
 }
 
-// decode reads the text without the checks between sections.
-func decode(file string, data []byte) (*Config, *decoder) {
+// decode reads the text with the environment's values, and without the checks between sections.
+func decode(file string, data []byte, environ []string) (*Config, *decoder) {
 	d := &decoder{file: file}
 	c := &Config{}
 	if root := d.tree(data); root != nil {
+		if mayExpand(data) {
+			(&expansion{decoder: d, environ: variables(environ)}).expand(root, "")
+		}
 		d.value(root, reflect.ValueOf(c).Elem(), "", "")
 	}
 	return c, d

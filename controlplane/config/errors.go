@@ -36,6 +36,8 @@ func (e Error) Error() string {
 type Errors struct {
 	List []Error
 	More int
+
+	foreign foreign
 }
 
 func (e *Errors) Error() string {
@@ -54,6 +56,7 @@ func (e *Errors) add(one Error) {
 		e.More++
 		return
 	}
+	one.Reason = e.foreign.hidden(one.Reason)
 	e.List = append(e.List, one)
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -15,11 +16,28 @@ func Schema() ([]byte, error) {
 	root := structSchema(reflect.TypeFor[Config]())
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "Isthmus configuration"
+	root["$defs"] = map[string]any{"reference": map[string]any{"type": "string",
+		"pattern": `\$\{[A-Za-z_][A-Za-z0-9_]*(\[[0-9]+\])?(:-[^{}]*)?\}`}}
 	out, err := json.MarshalIndent(root, "", "  ")
 	return append(out, '\n'), err
 }
 
 type schemer interface{ schema() map[string]any }
+
+// reference is a text that names a variable of the environment, in place of any value (expand.go).
+const reference = "#/$defs/reference"
+
+// orReference allows it beside a value. A text without a form may have it anyhow.
+func orReference(s map[string]any) map[string]any {
+	if len(s) == 1 && s["type"] == "string" {
+		return s
+	}
+	ref := map[string]any{"$ref": reference}
+	if list, ok := s["anyOf"].([]any); ok && len(s) == 1 {
+		return map[string]any{"anyOf": append(slices.Clone(list), ref)}
+	}
+	return map[string]any{"anyOf": []any{s, ref}}
+}
 
 func structSchema(t reflect.Type) map[string]any {
 	v := defaults(t)
@@ -60,7 +78,7 @@ func valueSchema(t reflect.Type, tag reflect.StructTag) map[string]any {
 				out[word] = bound
 			}
 		}
-		return out
+		return orReference(out)
 	}
 	switch t.Kind() {
 	case reflect.Struct:
@@ -74,7 +92,7 @@ func valueSchema(t reflect.Type, tag reflect.StructTag) map[string]any {
 		return map[string]any{"type": []string{"object", "null"}, "additionalProperties": false,
 			"patternProperties": map[string]any{"^([0-9]|[1-5][0-9]|6[0-3])$": valueSchema(t.Elem(), tag)}}
 	case reflect.Bool:
-		return map[string]any{"type": "boolean"}
+		return orReference(map[string]any{"type": "boolean"})
 	case reflect.String:
 		s := map[string]any{"type": "string"}
 		if enum := tag.Get("enum"); enum != "" {
@@ -83,10 +101,10 @@ func valueSchema(t reflect.Type, tag reflect.StructTag) map[string]any {
 		if limit, err := strconv.Atoi(tag.Get("max")); err == nil {
 			s["maxLength"] = limit
 		}
-		return s
+		return orReference(s)
 	}
 	low, high := bounds(t, tag)
-	return map[string]any{"type": "integer", "minimum": low, "maximum": high}
+	return orReference(map[string]any{"type": "integer", "minimum": low, "maximum": high})
 }
 
 func listSchema(t reflect.Type, tag reflect.StructTag) map[string]any {

@@ -62,7 +62,8 @@ func ParseShown(file string, data []byte) (*Config, error) {
 	return parse(file, data, nil, &checker{shown: true})
 }
 
-// Shown is a good file's text with Hidden in the place of secrets, and without comments, which may be former ones.
+// Shown is a good file's text with Hidden in the place of secrets, and without comments, which may be former ones. A
+// secret that only names variables of the environment stays.
 func Shown(text []byte) ([]byte, error) { return (&hider{}).text(text) }
 
 // Redacted is a text, good or not, without secrets, comments, names of users, whose place name's take, and what is at
@@ -138,6 +139,7 @@ func (h *hider) hide(n *yaml.Node, t reflect.Type, private bool) {
 		t.Kind() != reflect.Map
 	switch {
 	case isNull(n) || n.Kind == yaml.ScalarNode && n.Value == "":
+	case t == reflect.TypeFor[Secret]() && n.Kind == yaml.ScalarNode && alone(n.Value):
 	case t == reflect.TypeFor[Secret]():
 		h.put(n, Hidden)
 	case h.name == nil && n.Kind == yaml.ScalarNode:

@@ -23,12 +23,33 @@ type key struct {
 	Pattern              string         `json:"pattern"`
 	OneOf                []key          `json:"oneOf"`
 	AnyOf                []key          `json:"anyOf"`
+	Ref                  string         `json:"$ref"`
 	Default              any            `json:"default"`
 	Minimum              json.Number    `json:"minimum"`
 	Maximum              json.Number    `json:"maximum"`
 	MinItems             json.Number    `json:"minItems"`
 	MaxItems             json.Number    `json:"maxItems"`
 	MaxLength            *int           `json:"maxLength"`
+}
+
+// UnmarshalJSON leaves out that a reference to the environment may stand in place of each value.
+func (k *key) UnmarshalJSON(data []byte) error {
+	type plain key
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode((*plain)(k)); err != nil {
+		return err
+	}
+	if last := len(k.AnyOf) - 1; last >= 0 && k.AnyOf[last].Ref != "" {
+		k.AnyOf = k.AnyOf[:last]
+	}
+	if len(k.AnyOf) != 1 {
+		return nil
+	}
+	value := k.AnyOf[0]
+	value.Description, value.Default = k.Description, k.Default
+	*k = value
+	return nil
 }
 
 // schemaPage is isthmus.yaml(5): each key of the configuration with what it means, its values and its preset.
