@@ -84,6 +84,7 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	for _, test := range []struct{ method, path, query, body string }{
 		{"GET", "/v1/status", "", ""}, {"GET", "/v1/events", "", ""}, {"GET", "/v1/whoami", "", ""},
 		{"POST", "/v1/config/reload", "", ""}, {"POST", "/v1/config/apply", "?name=x", pfcpConfig(t) + more},
+		{"POST", "/v1/config/apply", "?name=x&dry_run=true", pfcpConfig(t) + more},
 		{"POST", "/v1/config/check", "?name=x", pfcpConfig(t) + more},
 		{"POST", "/v1/stream", "", "[]"}, {"POST", "/v1/stream/start", "?name=t", ""},
 		{"POST", "/v1/stream/stop", "?name=t", ""},

@@ -13,6 +13,7 @@ import (
 
 	"isthmus/api"
 	"isthmus/controlplane/agent/plan"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/dp/dptest"
 	"isthmus/controlplane/intent"
 	"isthmus/controlplane/session/store"
@@ -50,7 +51,7 @@ func TestOnlyWhatLeftIsSent(t *testing.T) {
 		{[]any{"new", 3, "a", 1, "early", 100, "home", 1000}, 1 + 3, 0},
 		{[]any{"home", 1000, "early", 100, "a", 1}, 1, 0}, // another order of the addresses
 	} {
-		plan, err := plan.MakeWith("fewer", []byte(ranged(r.ranges...)), nil, all.Placement)
+		plan, err := plan.MakeWith("fewer", []byte(ranged(r.ranges...)), config.Site{}, all.Placement)
 		testkit.Must(t, err)
 		puts, deletes := intent.Diff(digests(all.Objects), plan.Objects)
 		if len(puts) != r.put || len(deletes) != r.deleted {

@@ -31,7 +31,7 @@ func (e *env) rows(ctx context.Context, table string, query url.Values, to any) 
 		}
 		return json.Unmarshal(data, to)
 	}
-	text, err := e.Call(ctx, "GET", "/v1/config", nil, nil)
+	text, err := e.inEffect(ctx)
 	if err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func (e *env) capture(cmd *cobra.Command, q *trace.Query, o *output) error {
 	bar := command.NewProgress(e.Err, cmd.CommandPath())
 	bar.During(time.Duration(q.Seconds) * time.Second)
 	defer bar.Done()
-	config, err := e.Call(cmd.Context(), "GET", "/v1/config", nil, nil)
+	config, err := e.inEffect(cmd.Context()) // to be read on any machine
 	if err != nil {
 		return err
 	}

@@ -82,9 +82,12 @@ var answersOfCommands = map[string]string{
 	"GET /v1/show/instance":                  `[{"name":"internet","lookup":"destination","endpoints":["10.3.0.1"]}]`,
 	"GET /v1/show/port":                      `[{"name":"n3","mtu":1520}]`,
 	"GET /v1/config":                         "ports: []\ninterfaces: [{port: n3, addresses: [10.3.0.1/24]}]\n",
-	"POST /v1/config/check":                  `{"objects":2,"fixed":["port a"]}`,
-	"POST /v1/config/reload":                 `{"objects":5,"put":1,"deleted":2}`,
-	"GET /v1/status":                         `{"data_plane":"ready","version":"0.1"}`,
+	"GET /v1/config?effective=true":          "ports: [] # in effect\n",
+	"POST /v1/config/reload?dry_run=true": `{"objects":5,"put":1,"deleted":2,"dry_run":true,"note":"n",
+		"keys":["~ ports[a].mtu: 1 -> 2"],"changes":["change port a"],"more":2,"here":["port a: no device"]}`,
+	"POST /v1/config/check":  `{"objects":2,"fixed":["port a"]}`,
+	"POST /v1/config/reload": `{"objects":5,"put":1,"deleted":2}`,
+	"GET /v1/status":         `{"data_plane":"ready","version":"0.1"}`,
 }
 
 func TestCommands(t *testing.T) {
@@ -93,6 +96,13 @@ func TestCommands(t *testing.T) {
 	os.WriteFile(file, []byte("ports:\n  - {nane: x}\n"), 0o600)
 	good := filepath.Join(t.TempDir(), "good.yaml")
 	os.WriteFile(good, []byte("ports: [{name: a, driver: synth, role: core}]\n"), 0o600)
+	write := func(name, text string) string {
+		path := filepath.Join(t.TempDir(), name)
+		testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	absent := write("absent.yaml", "ports: [{name: a, driver: pci, device: \"0000:ff:1f.7\", role: core}]\n")
+	unset := write("unset.yaml", "engine:\n  workers: ${ISTHMUS_TEST_UNSET}\n")
 	for _, test := range []struct {
 		args   string
 		code   int
@@ -141,6 +151,14 @@ func TestCommands(t *testing.T) {
 		{"association release", command.ExitUsage, "", "usage: isthmus association release NODE_ID"},
 		{"run", command.ExitUsage, "", `required flag(s) "config" not set`},
 		{"config show", 0, "ports: []\n", ""},
+		{"config show --effective", 0, "ports: [] # in effect\n", ""},
+		{"config schema", 0, "\"$id\": \"urn:isthmus:config:1\"", ""},
+		{"config diff", 0, "~ ports[a].mtu: 1 -> 2\nnote: n\nnote: port a: no device\n", ""},
+		{"config apply --dry-run", 0, "would be applied: 5 objects, 1 to send, 2 to delete\n  change port a\n  ... and 2 more\n" +
+			"note: n\nnote: port a: no device\n", ""},
+		{"config diff /nonexistent", command.ExitFailed, "", "no such file"},
+		{"config check " + absent, 0, "note: port a: no device 0000:ff:1f.7 here now (lspci -D; or change ports[].device)", ""},
+		{"config check " + unset, command.ExitFailed, "", "engine.workers: ${ISTHMUS_TEST_UNSET}: the environment has no"},
 		{"config apply", 0, "applied: 5 objects, 1 sent, 2 deleted", ""},
 		{"config check " + good, 0, "note: refused while the data plane runs: port a", ""},
 		{"config check " + file, command.ExitFailed, "", file +

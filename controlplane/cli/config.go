@@ -3,215 +3,198 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
 	"net/url"
-	"os"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/command"
+	"isthmus/controlplane/config"
 )
 
 func configCommand(e *env) *cobra.Command {
-	config := command.Group(&cobra.Command{Use: "config", Short: "check, apply and show the configuration",
-		Example: "  isthmus config check gateway.yaml\n  isthmus config apply gateway.yaml"})
-	config.AddCommand(&cobra.Command{
+	group := command.Group(&cobra.Command{Use: "config", Short: "check, compare, apply and show the configuration",
+		Long: "A configuration is FILE and its drop-ins: the files FILE.d/*.yaml, in the order of their names.",
+		Example: "  isthmus config check gateway.yaml\n  isthmus config diff gateway.yaml\n" +
+			"  isthmus config apply gateway.yaml"})
+	group.AddCommand(&cobra.Command{
 		Use: "check FILE", Short: "say whether a file would be accepted; needs nothing running",
 		Long: "Say whether a file would be accepted. Where a control plane runs, also what its data plane cannot\n" +
 			"change without a restart.",
 		Example: "  isthmus config check gateway.yaml", Args: cobra.ExactArgs(1),
-		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {
-			plan, err := plan.Load(args[0])
+		RunE: command.Failed(func(cmd *cobra.Command, args []string) error { return e.check(cmd.Context(), args[0]) }),
+	}, applyCommand(e), diffCommand(e), showConfigCommand(e), &cobra.Command{
+		Use: "schema", Short: "print the JSON Schema of the file (draft 2020-12), for editors and checks",
+		Example: "  isthmus config schema >config.schema.json", Args: cobra.NoArgs,
+		RunE: command.Failed(func(*cobra.Command, []string) error {
+			schema, err := config.Schema()
 			if err == nil {
-				err = plan.Check()
+				_, err = e.Out.Write(schema)
 			}
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(e.Out, "%s: good, %d objects\n", args[0], len(plan.Objects))
-			for _, n := range plan.Narrow {
-				fmt.Fprintf(e.Out, "note: %s:%d: port %s: packets of 1,500 bytes in tunnels leave in two fragments: "+
-					"mtu %d needed, %d given\n", args[0], n.Line, n.Port, n.Needs, n.MTU)
-			}
-			var checked v1.Checked
-			data, err := e.Call(cmd.Context(), "POST", "/v1/config/check", url.Values{"name": args}, plan.Text)
-			if err == nil && json.Unmarshal(data, &checked) == nil { // else none runs, or an older one
-				for _, what := range checked.Fixed {
-					fmt.Fprintln(e.Out, "note: refused while the data plane runs:", what)
-				}
-			}
-			return nil
+			return err
 		}),
-	}, applyCommand(e), &cobra.Command{
-		Use:     "show",
-		Short:   "print the running configuration",
-		Example: "  isthmus config show >running.yaml",
-		Args:    cobra.NoArgs,
+	})
+	return group
+}
+
+// check says whether a file would be accepted here.
+func (e *env) check(ctx context.Context, file string) error {
+	plan, err := plan.Load(file)
+	if err == nil {
+		err = plan.Check()
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(e.Out, "%s: good, %d objects\n", file, len(plan.Objects))
+	if plan.Placed != "" {
+		fmt.Fprintf(e.Out, "note: %s\n", plan.Placed)
+	}
+	for _, n := range plan.Narrow {
+		fmt.Fprintf(e.Out, "note: %s:%d: port %s: packets of 1,500 bytes in tunnels leave in two fragments: "+
+			"mtu %d needed, %d given\n", n.File, n.Line, n.Port, n.Needs, n.MTU)
+	}
+	for _, what := range plan.Lacks() {
+		fmt.Fprintln(e.Out, "note:", what)
+	}
+	var checked v1.Checked
+	data, err := e.Call(ctx, "POST", "/v1/config/check", url.Values{"name": {file}}, plan.Text)
+	if err == nil && json.Unmarshal(data, &checked) == nil { // else none runs, or an older one
+		for _, what := range checked.Fixed {
+			fmt.Fprintln(e.Out, "note: refused while the data plane runs:", what)
+		}
+	}
+	return nil
+}
+
+func showConfigCommand(e *env) *cobra.Command {
+	var effective bool
+	cmd := &cobra.Command{
+		Use: "show", Short: "print the running configuration, without secrets",
+		Long: "Print the running configuration as its files say it, without secrets and comments.\n\n" +
+			"--effective prints what that makes here: one document, with drop-ins, the environment's values\n" +
+			"and the CPUs that auto chose.",
+		Example: "  isthmus config show >running.yaml\n  isthmus config show --effective", Args: cobra.NoArgs,
 		RunE: command.Failed(func(cmd *cobra.Command, _ []string) error {
-			data, err := e.Call(cmd.Context(), "GET", "/v1/config", nil, nil)
+			query := url.Values{}
+			if effective {
+				query.Set("effective", "true")
+			}
+			data, err := e.Call(cmd.Context(), "GET", "/v1/config", query, nil)
 			if err != nil {
 				return err
 			}
 			_, err = e.Out.Write(data)
 			return err
 		}),
-	})
-	return config
-}
-
-func applyCommand(e *env) *cobra.Command {
-	return &cobra.Command{
-		Use:   "apply [FILE]",
-		Short: "make a file the running configuration; without FILE, read the control plane's own file again",
-		Long: "Make a file the running configuration. Only what differs is sent to the data plane, as one\n" +
-			"transaction. A refused file changes nothing.",
-		Example: "  isthmus config apply gateway.yaml\n  isthmus config apply",
-		Args:    cobra.MaximumNArgs(1),
-		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {
-			path, query := "/v1/config/reload", url.Values{}
-			var body []byte
-			if len(args) > 0 {
-				var err error
-				if body, err = os.ReadFile(args[0]); err != nil {
-					return err
-				}
-				path = "/v1/config/apply"
-				query.Set("name", args[0])
-			}
-			data, err := e.Ask(cmd.Context(), "config apply", "POST", path, query, body)
-			if err != nil {
-				return err
-			}
-			var res v1.Result
-			if err := json.Unmarshal(data, &res); err != nil {
-				return err
-			}
-			change := fmt.Sprintf("%d sent, %d deleted", res.Put, res.Deleted)
-			if res.Put+res.Deleted == 0 {
-				change = "the data plane has them"
-			}
-			fmt.Fprintf(e.Out, "applied: %d objects, %s\n", res.Objects, change)
-			if res.Note != "" {
-				fmt.Fprintln(e.Out, "note:", res.Note)
-			}
-			return nil
-		}),
 	}
-}
-
-func statusCommand(e *env) *cobra.Command {
-	var asJSON bool
-	var wait time.Duration
-	cmd := &cobra.Command{
-		Use: "status", Short: "state of the control plane and of its data plane; fails unless both are ready",
-		Annotations: map[string]string{command.FailsWhen: "The data plane is not ready."},
-		Example:     "  isthmus status --wait 10s\n  isthmus status -j | jq .data_plane",
-		Args:        cobra.NoArgs,
-	}
-	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
-	cmd.Flags().DurationVar(&wait, "wait", 0, "wait so long for both to be ready")
-	cmd.RunE = command.Failed(func(cmd *cobra.Command, _ []string) error {
-		data, s, err := e.waitReady(cmd.Context(), wait)
-		if err != nil {
-			return err
-		}
-		if asJSON {
-			err = e.printJSON(data)
-		} else {
-			err = e.printStatus(&s)
-		}
-		if err == nil && s.DataPlane != v1.StateReady {
-			err = fmt.Errorf("the data plane is %s; %s", s.DataPlane, nextFor[s.DataPlane])
-		}
-		return err
-	})
+	cmd.Flags().BoolVar(&effective, "effective", false, "as it is in effect on that machine")
 	return cmd
 }
 
-// nextFor is what to do about a data plane's state.
-var nextFor = map[string]string{
-	v1.StateAway:    "isthmus doctor says what this machine lacks",
-	v1.StateRefused: "correct what the last error names, then isthmus config apply FILE",
+// inEffect is the running configuration with all that its control plane makes of it, without secrets.
+func (e *env) inEffect(ctx context.Context) ([]byte, error) {
+	return e.Call(ctx, "GET", "/v1/config", url.Values{"effective": {"true"}}, nil)
 }
 
-// waitReady reads the status until both are ready, or the time is over.
-func (e *env) waitReady(ctx context.Context, wait time.Duration) (data []byte, s v1.Status, err error) {
-	bar := command.NewProgress(e.Err, "status")
-	bar.During(wait)
-	defer bar.Done()
-	for end := time.Now().Add(wait); ; time.Sleep(20 * time.Millisecond) {
-		data, err = e.Call(ctx, "GET", "/v1/status", nil, nil)
-		s = v1.Status{}
-		if err == nil {
-			err = json.Unmarshal(data, &s)
+// change asks for the configuration of a file, or without one for the control plane's own, to be applied.
+func (e *env) change(ctx context.Context, what string, args []string, dry bool) (res v1.Result, err error) {
+	path, query, body := "/v1/config/reload", url.Values{}, []byte(nil)
+	if len(args) > 0 {
+		if body, err = config.Read(args[0]); err != nil {
+			return res, err
 		}
-		if err == nil && s.DataPlane == v1.StateReady || time.Now().After(end) {
-			return data, s, err
+		path = "/v1/config/apply"
+		query.Set("name", args[0])
+	}
+	if dry {
+		query.Set("dry_run", "true")
+	}
+	data, err := e.Ask(ctx, what, "POST", path, query, body)
+	if err == nil {
+		err = json.Unmarshal(data, &res)
+	}
+	if err == nil && dry && !res.DryRun {
+		err = errors.New("the control plane is of an older release, has no dry run, and applied it")
+	}
+	return res, err
+}
+
+func applyCommand(e *env) *cobra.Command {
+	var dry bool
+	cmd := &cobra.Command{
+		Use:   "apply [FILE]",
+		Short: "make a file the running configuration; without FILE, read the control plane's own file again",
+		Long: "Make a file the running configuration. Only what differs is sent to the data plane, as one\n" +
+			"transaction. A refused file changes nothing.\n\n" +
+			"--dry-run goes through all that may fail on this machine before the data plane's commit: files,\n" +
+			"addresses, certificates, room for the stored configuration, settings that need a restart. Only\n" +
+			"the commit itself shows whether the data plane has room and can open a new port's device.",
+		Example: "  isthmus config apply gateway.yaml --dry-run\n  isthmus config apply gateway.yaml\n" +
+			"  isthmus config apply",
+		Args: cobra.MaximumNArgs(1),
+		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {
+			res, err := e.change(cmd.Context(), "config apply", args, dry)
+			if err != nil {
+				return err
+			}
+			done, sent, deleted := "applied", "sent", "deleted"
+			if dry {
+				done, sent, deleted = "would be applied", "to send", "to delete"
+			}
+			change := fmt.Sprintf("%d %s, %d %s", res.Put, sent, res.Deleted, deleted)
+			if res.Put+res.Deleted == 0 {
+				change = "the data plane has them"
+			}
+			fmt.Fprintf(e.Out, "%s: %d objects, %s\n", done, res.Objects, change)
+			for _, one := range res.Changes {
+				fmt.Fprintln(e.Out, " ", one)
+			}
+			if res.More > 0 {
+				fmt.Fprintf(e.Out, "  ... and %d more\n", res.More)
+			}
+			e.notes(&res)
+			return nil
+		}),
+	}
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "change nothing; say what would change, or why it would be refused")
+	return cmd
+}
+
+func (e *env) notes(res *v1.Result) {
+	for _, what := range append([]string{res.Note}, res.Here...) {
+		if what != "" {
+			fmt.Fprintln(e.Out, "note:", what)
 		}
 	}
 }
 
-func (e *env) printStatus(s *v1.Status) error {
-	fmt.Fprintf(e.Out, "control plane  %s, pid %d, file %s, %d objects, since %s\n",
-		s.Version, s.PID, s.File, s.Objects, s.Started.Format(time.RFC3339))
-	if s.AppliedFile != "" {
-		fmt.Fprintf(e.Out, "configuration  by `config apply`, kept in %s (SIGHUP returns to the file)\n", s.AppliedFile)
+func diffCommand(e *env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "diff [FILE]",
+		Short: "say which keys an apply would change; without FILE, of the control plane's own file",
+		Long: "Say which keys of the running configuration an apply would change, by a dry run of it:\n" +
+			"  ~ KEY: OLD -> NEW\n  + KEY: NEW\n  - KEY: OLD\nEntries of lists are compared by name.",
+		Example: "  isthmus config diff gateway.yaml\n  isthmus config diff",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: command.Failed(func(cmd *cobra.Command, args []string) error {
+			res, err := e.change(cmd.Context(), "config diff", args, true)
+			if err != nil {
+				return err
+			}
+			for _, line := range res.Keys {
+				fmt.Fprintln(e.Out, line)
+			}
+			if len(res.Keys) == 0 {
+				fmt.Fprintln(e.Out, "no difference")
+			}
+			e.notes(&res)
+			return nil
+		}),
 	}
-	if s.DataPlane == v1.StateAway {
-		fmt.Fprintf(e.Out, "data plane     away (%s): %s\n", s.DPSocket, s.Away())
-	} else {
-		huge := "without huge pages"
-		if s.DPHuge {
-			huge = "with huge pages"
-		}
-		fmt.Fprintf(e.Out, "data plane     %s, %s, pid %d, %s (%s)\n", s.DataPlane, s.DPVersion, s.DPPID, huge,
-			s.DPSocket)
-		if ended := s.DPEnded.String(); ended != "" {
-			fmt.Fprintf(e.Out, "before         %s\n", ended)
-		}
-	}
-	if drained := drainState(s); drained != "" {
-		fmt.Fprintf(e.Out, "drained        %s\n", drained)
-	}
-	for i, line := range s.DPEnded.Words {
-		fmt.Fprintf(e.Out, "%-15s%s\n", map[bool]string{true: "last words"}[i == 0], line)
-	}
-	for _, k := range s.Kernel {
-		fmt.Fprintf(e.Out, "kernel         namespace %s: %d devices, %d addresses, %d routes, %d neighbours, ",
-			cmp.Or(k.Namespace, "own"), len(k.Devices), k.Addresses, k.Routes, k.Neighbours)
-		fmt.Fprintf(e.Out, "%d announced; read %d times, %d for lost messages%s\n", k.Announced, k.Read, k.Lost,
-			orNothing("; ", k.Error))
-	}
-	if s.KernelRefused > 0 {
-		fmt.Fprintf(e.Out, "left out       %d objects of the kernel's, as %s\n", s.KernelRefused, s.KernelWhy)
-	}
-	if len(s.RoutesIgnored) > 0 {
-		var words []string
-		for _, reason := range slices.Sorted(maps.Keys(s.RoutesIgnored)) {
-			words = append(words, fmt.Sprint(reason, " ", s.RoutesIgnored[reason]))
-		}
-		fmt.Fprintf(e.Out, "not followed   routes of the kernel's: %s (show route --ignored)\n",
-			strings.Join(words, ", "))
-	}
-	if s.LastError != "" {
-		fmt.Fprintf(e.Out, "last error     %s\n", s.LastError)
-	}
-	return nil
-}
-
-// orNothing puts a word before a text, where there is one.
-func orNothing(before, text string) string {
-	if text == "" {
-		return ""
-	}
-	return before + text
 }

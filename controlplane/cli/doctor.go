@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -78,30 +77,37 @@ func (e *env) machine(ctx context.Context, file, root string) (*doctor.Machine, 
 	if root == "/" {
 		m = liveMachine(ctx)
 	}
-	name, data, err := file, []byte(nil), error(nil)
-	if file != "" {
-		data, err = os.ReadFile(file)
-	} else {
-		name = "the running configuration"
-		data, err = e.Call(ctx, "GET", "/v1/config", nil, nil)
-		var exit *command.Exit
-		if errors.As(err, &exit) && exit.Code == command.ExitUnreachable {
-			return m, nil
-		}
+	c, err := e.configured(ctx, file, root)
+	var exit *command.Exit
+	if file == "" && errors.As(err, &exit) && exit.Code == command.ExitUnreachable {
+		return m, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	parse := config.Parse
-	if file == "" {
-		parse = config.ParseShown
-	}
-	c, err := parse(name, data)
 	if err != nil {
 		return nil, err
 	}
 	configure(m, c)
 	return m, nil
+}
+
+// configured is a file's configuration on the machine at root, or without a file the running one.
+func (e *env) configured(ctx context.Context, file, root string) (*config.Config, error) {
+	if file == "" {
+		data, err := e.inEffect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return config.ParseShown("the running configuration", data)
+	}
+	data, err := config.Read(file)
+	if err != nil {
+		return nil, err
+	}
+	site := config.Here()
+	site.CPUs.Root = root
+	if root != "/" {
+		site.CPUs.Allowed = site.CPUs.Online
+	}
+	return config.ParseOn(site, file, data, nil)
 }
 
 // liveMachine is this one.
@@ -117,7 +123,7 @@ func liveMachine(ctx context.Context) *doctor.Machine {
 // configure says which ports and CPUs the gateway has.
 func configure(m *doctor.Machine, c *config.Config) {
 	m.Workers, m.CPUs, m.HugePages, m.Ports = int(c.Engine.Workers), c.Engine.CPUs, c.Engine.HugePages, c.Ports
-	m.Narrow = c.Narrow
+	m.Narrow, m.Placed = c.Narrow, c.Engine.Placed()
 }
 
 func printFindings(out io.Writer, findings []doctor.Finding) error {

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -135,7 +136,11 @@ func (e *env) supportParts(ctx context.Context, file string, logs []string) []su
 		err = json.Unmarshal(data, &status)
 	}
 	names := support.NewNames()
-	text, from := e.configuration(ctx, file)
+	text, c, from := e.configuration(ctx, file)
+	var why error
+	if c == nil {
+		why = cmp.Or(from, errors.New("there is no configuration"))
+	}
 	parts := []support.Part{
 		// First, for the names in it are known to what follows.
 		{Name: "configuration.yaml", Get: func(context.Context) ([]byte, error) {
@@ -157,13 +162,13 @@ func (e *env) supportParts(ctx context.Context, file string, logs []string) []su
 		{Name: "version", Get: func(context.Context) ([]byte, error) { return e.versions(&status), nil }},
 	}
 	machine := []support.Part{
-		{Name: "doctor.json", Get: func(ctx context.Context) ([]byte, error) { return e.findings(ctx, text) }},
+		{Name: "doctor.json", Get: func(ctx context.Context) ([]byte, error) { return e.findings(ctx, c, why) }},
 		names.Journal("isthmus"), names.Journal("isthmus-dp"),
 	}
 	machine = append(machine, support.Process("isthmus", status.PID)...)
 	machine = append(machine, support.Process("isthmus-dp", int(status.DPPID))...)
 	machine = append(append(machine, names.Machine()...), support.Part{Name: "metrics",
-		Get: func(ctx context.Context) ([]byte, error) { return metricsOf(ctx, text) }})
+		Get: func(ctx context.Context) ([]byte, error) { return metricsOf(ctx, c, why) }})
 	for i := range machine {
 		if e.Server != "" {
 			machine[i].Get = func(context.Context) ([]byte, error) { return nil, errElsewhere }
@@ -195,19 +200,25 @@ func (e *env) tablePart(names *support.Names, table *view.Table, hangs bool) fun
 	}
 }
 
-// configuration is the running one, or the file's when no control plane of this machine answers; nil: neither, and why.
-func (e *env) configuration(ctx context.Context, file string) ([]byte, error) {
+// configuration is the running one, or the file's when no control plane of this machine answers: what it says and what
+// it is. nil: neither, and why.
+func (e *env) configuration(ctx context.Context, file string) ([]byte, *config.Config, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	text, err := e.Call(ctx, "GET", "/v1/config", nil, nil)
 	if err == nil {
-		return text, nil
+		c, bad := e.configured(ctx, "", "/")
+		return text, c, bad
 	}
 	if e.Server != "" {
-		return nil, err
+		return nil, nil, err
 	}
-	text, fault := os.ReadFile(file)
-	return text, errors.Join(err, fault)
+	text, fault := config.Read(file)
+	if fault != nil {
+		return nil, nil, errors.Join(err, fault)
+	}
+	c, bad := e.configured(ctx, file, "/")
+	return text, c, errors.Join(err, bad)
 }
 
 func (e *env) versions(s *v1.Status) []byte {
@@ -220,13 +231,10 @@ func (e *env) versions(s *v1.Status) []byte {
 	return b.Bytes()
 }
 
-func (e *env) findings(ctx context.Context, text []byte) ([]byte, error) {
+func (e *env) findings(ctx context.Context, c *config.Config, fault error) ([]byte, error) {
 	m := liveMachine(ctx)
-	var fault error
-	if text == nil {
-		fault = errors.New("without ports and CPUs: there is no configuration")
-	} else if c, err := config.Parse("the configuration", text); err != nil {
-		fault = fmt.Errorf("without ports and CPUs: %w", err)
+	if c == nil {
+		fault = fmt.Errorf("without ports and CPUs: %w", fault)
 	} else {
 		configure(m, c)
 	}
@@ -235,13 +243,9 @@ func (e *env) findings(ctx context.Context, text []byte) ([]byte, error) {
 }
 
 // metricsOf asks the metrics endpoint that the configuration names.
-func metricsOf(ctx context.Context, text []byte) ([]byte, error) {
-	if text == nil {
-		return nil, errors.New("without a configuration nobody knows where they are")
-	}
-	c, err := config.Parse("the configuration", text)
-	if err != nil {
-		return nil, err
+func metricsOf(ctx context.Context, c *config.Config, fault error) ([]byte, error) {
+	if c == nil {
+		return nil, fmt.Errorf("without a configuration it is not known where they are: %w", fault)
 	}
 	if _, _, err := net.SplitHostPort(c.Control.Metrics); err != nil {
 		return nil, fmt.Errorf("no metrics endpoint is configured (control.metrics: %s)", c.Control.Metrics)

@@ -61,7 +61,7 @@ func (p *API) Addresses() (list []netip.AddrPort) {
 func (p *API) Static() string { return fmt.Sprint(p.Addresses(), p.TLS, p.Certificate, p.Key) }
 
 func (p *API) check(k *checker) {
-	seen := map[netip.AddrPort]int{}
+	seen := map[netip.AddrPort]Line{}
 	for _, a := range p.Addresses() {
 		once(k, p.At, "listen", seen, a, "%s is there twice, line %d", a)
 		if p.TLS == "off" && !a.Addr().IsLoopback() {
@@ -69,7 +69,7 @@ func (p *API) check(k *checker) {
 		}
 	}
 	named(k, p.Tokens, "name", func(t *Token) (Name, At) { return t.Name, t.At })
-	hashes := map[Hash]int{}
+	hashes := map[Hash]Line{}
 	for i := range p.Tokens {
 		t := &p.Tokens[i]
 		once(k, t.At, "sha256", hashes, t.SHA256, "is that of the token in line %d")

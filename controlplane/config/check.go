@@ -3,7 +3,6 @@
 package config
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 type checker struct {
 	*Config
 	file   string
+	site   Site
 	before Placement // of the running configuration; may be nil
 	shown  bool      // of a text without its secrets
 	closed bool      // as of decoder
@@ -28,21 +28,18 @@ type checker struct {
 	mirrors    map[Name]*Mirror
 	counters   map[Name]*Counter
 	leases     map[Name]*AddressPool // pools of subscribers who sign in
-	addresses  map[vrfAddress]int    // of interfaces: line
+	addresses  map[vrfAddress]Line   // of interfaces: line
 }
 
 func (k *checker) fail(at At, key, format string, args ...any) {
 	if k.closed {
 		format, args = withoutValues(format), nil
 	}
-	k.say(at, key, fmt.Sprintf(format, args...))
-}
-
-func (k *checker) say(at At, key, reason string) {
-	k.errs.add(Error{k.file, at.Line(key), at.Path(key), reason})
+	k.errs.say(k.file, at.Line(key), at.Path(key), format, args)
 }
 
 func (k *checker) all() {
+	k.Engine.chooseCPUs(k)
 	k.Engine.check(k)
 	k.Control.check(k)
 	k.ports = named(k, k.Ports, "name", func(p *Port) (Name, At) { return p.Name, p.At })
@@ -99,7 +96,7 @@ func named[T any](k *checker, list []T, key string, of func(*T) (Name, At)) map[
 }
 
 // once refuses what has been seen before; the format's last argument is the line of the first.
-func once[T comparable](k *checker, at At, key string, seen map[T]int, what T, format string, args ...any) {
+func once[T comparable](k *checker, at At, key string, seen map[T]Line, what T, format string, args ...any) {
 	if line, twice := seen[what]; twice {
 		k.fail(at, key, format, append(args, line)...)
 		return
@@ -260,13 +257,13 @@ func DevArgs(driver, device, args string) string {
 }
 
 func checkInterfaces(k *checker) {
-	k.addresses = map[vrfAddress]int{}
+	k.addresses = map[vrfAddress]Line{}
 	type place struct {
 		port         Name
 		outer, inner uint16
 	}
-	places := map[place]int{}
-	devices := map[[2]string]int{}
+	places := map[place]Line{}
+	devices := map[[2]string]Line{}
 	spaces := map[string]*Interface{}
 	for i := range k.Interfaces {
 		f := &k.Interfaces[i]
@@ -300,7 +297,7 @@ func checkInterfaces(k *checker) {
 	}
 }
 
-func (f *Interface) clone(k *checker, port *Port, devices map[[2]string]int) {
+func (f *Interface) clone(k *checker, port *Port, devices map[[2]string]Line) {
 	c := &f.Clone
 	if c.Device == "" {
 		return
@@ -328,7 +325,7 @@ func checkNeighbours(k *checker) {
 		interface_ Name
 		address    netip.Addr
 	}
-	seen := map[id]int{}
+	seen := map[id]Line{}
 	resolver := NewResolver(k.Config)
 	for _, n := range k.Neighbours {
 		f := refer(k, n.At, "interface", "interface", n.Interface, k.interfaces)
@@ -383,7 +380,7 @@ func checkPaths(k *checker) {
 		local, peer netip.Addr
 		port        uint16
 	}
-	seen := map[id]int{}
+	seen := map[id]Line{}
 	for _, p := range k.Paths {
 		k.notDynamic(p.At, p.Name)
 		if p.Local.Is4() != p.Peer.Is4() {

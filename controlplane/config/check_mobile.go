@@ -262,7 +262,7 @@ func (p *PFCP) peers(k *checker) {
 		addr netip.Addr
 		node string
 	}
-	seen := map[id]int{}
+	seen := map[id]Line{}
 	if n := len(p.Infrastructure()); n > maxGuarded {
 		k.fail(p.At, "guard", "%d hosts are guarded, with those of listen and peers; at most %d", n, maxGuarded)
 	}

@@ -52,7 +52,7 @@ func (s *Scheduler) precedence(k *checker, key string, sizes [4]uint32) {
 }
 
 func (s *Scheduler) red(k *checker) {
-	lines := map[uint8]int{}
+	lines := map[uint8]Line{}
 	for _, r := range s.RED {
 		once(k, r.At, "class", lines, r.Class, "%d is already in line %d", r.Class)
 		if r.Min >= r.Max {
@@ -107,7 +107,7 @@ func (s *Scheduler) groups(k *checker) {
 		k.fail(s.At, "subports", "%d subports, at most %d", total, api.MaxSubports)
 		return
 	}
-	names := map[Name]int{}
+	names := map[Name]Line{}
 	for i := range s.Subports {
 		sub := s.Subports[i]
 		count := max(sub.Count, 1)

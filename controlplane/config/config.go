@@ -7,9 +7,12 @@
 package config
 
 import (
+	"os"
 	"reflect"
 	"strings"
 	"time"
+
+	"isthmus/controlplane/cpuset"
 )
 
 // Config is the whole file.
@@ -44,7 +47,9 @@ type Config struct {
 type Engine struct {
 	At            `yaml:""`
 	Workers       uint32 `yaml:"workers" default:"1" min:"1" max:"16" doc:"Worker threads; subscribers are spread over them."`
-	CPUs          []int  `yaml:"cpus" min:"-1" max:"4095" doc:"CPU of each worker; -1 leaves one unpinned. Empty: none is pinned."`
+	CPUs          []int  `yaml:"cpus" min:"-1" max:"4095" word:"auto" doc:"CPU of each worker; -1 leaves one unpinned. Empty: none is pinned. auto: of the process' cpuset, near the ports, all but one; without workers one on each."`
+	AutoCPUs      bool   `yaml:"-"` // CPUs were chosen
+	WhyCPUs       string `yaml:"-"` // for people
 	HugePages     string `yaml:"huge_pages" default:"auto" enum:"auto|on|off" doc:"auto uses huge pages when the machine has free ones."`
 	PacketBuffers uint32 `yaml:"packet_buffers" default:"32768" min:"1024" max:"4194304" doc:"Packet buffers of the whole process."`
 	BufferSize    uint32 `yaml:"buffer_size" default:"2048" min:"512" max:"16384" doc:"Bytes of one packet buffer; larger frames are chained."`
@@ -380,16 +385,31 @@ func Parse(file string, data []byte) (*Config, error) {
 // ParseWith is Parse with an environment ("NAME=value"), for references (expand.go) and overrides (environment.go), and
 // with the placement of the configuration before.
 func ParseWith(file string, data []byte, environ []string, before Placement) (*Config, error) {
-	return parse(file, data, environ, &checker{before: before})
+	return ParseOn(Site{Environ: environ}, file, data, before)
 }
 
-func parse(file string, data []byte, environ []string, k *checker) (*Config, error) {
-	c, d := decode(file, data, environ)
-	d.environment(c, environ)
+// Site is what a configuration stands in, beside its text.
+type Site struct {
+	Environ []string        // "NAME=value"
+	CPUs    *cpuset.Machine // engine.cpus auto chooses there; nil: it pins no worker
+	Kept    []int           // CPUs of the workers of a running data plane, which cannot change; nil: none is known
+}
+
+// Here is this process on this machine.
+func Here() Site { return Site{Environ: os.Environ(), CPUs: cpuset.Live()} }
+
+// ParseOn is ParseWith on a machine.
+func ParseOn(site Site, file string, data []byte, before Placement) (*Config, error) {
+	return parse(file, data, &checker{site: site, before: before})
+}
+
+func parse(file string, data []byte, k *checker) (*Config, error) {
+	c, d := decode(file, data, k.site.Environ)
+	d.environment(c, k.site.Environ)
 	if err := d.errs.result(); err != nil {
 		return nil, err
 	}
-	k.Config, k.file, k.errs.foreign = c, file, d.errs.foreign
+	k.Config, k.file, k.errs = c, file, d.errs
 	k.all()
 	if err := k.errs.result(); err != nil {
 		return nil, err

@@ -554,6 +554,20 @@ func TestExamples(t *testing.T) {
 	testkit.Must(t, err)
 	files, err := filepath.Glob(examples)
 	testkit.FatalIf(t, err != nil || len(files) == 0, "no examples %v", err)
+	for name, text := range map[string]string{"references": fleet, "auto": "engine: {cpus: auto}\n" + base,
+		"CPUs": "engine: {cpus: [1, -1], workers: 2}\n" + base} {
+		file := filepath.Join(t.TempDir(), name)
+		testkit.Must(t, os.WriteFile(file, []byte(text), 0o600))
+		if err := schema.Validate(asJSON(t, file)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, bad := range []map[string]any{{"workers": "${}"}, {"workers": "many"}, {"cpus": "automatic"},
+		{"idle_sleep": "yes"}, {"huge_pages": "maybe"}} {
+		if err := schema.Validate(map[string]any{"engine": bad}); err == nil {
+			t.Errorf("the schema accepts %v", bad)
+		}
+	}
 	for _, f := range files {
 		data, err := os.ReadFile(f)
 		if err == nil {

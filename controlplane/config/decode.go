@@ -45,9 +45,9 @@ func (a At) find(key string) *yaml.Node {
 }
 
 // Line of a key of the section, or of the section itself when the key is absent (or "").
-func (a At) Line(key string) int {
+func (a At) Line(key string) Line {
 	if n := cmp.Or(a.find(key), a.node); n != nil {
-		return n.Line
+		return Line(n.Line)
 	}
 	return 0
 }
@@ -63,6 +63,7 @@ func (a At) Path(key string) string { return join(a.path, key) }
 //	yaml  the key                 req   "true": must be given; a list, with an element
 //	enum  the words allowed       min, max  bounds of a number
 //	one   "true": a list that may be written as its only element
+//	word  what a list of numbers may be instead
 //	with  the key without which this one has no use
 //	private  "true": names a user, or a user's line
 //	default  what stands for an absent key, as the file would have it
@@ -74,13 +75,15 @@ type decoder struct {
 	depth  int
 	failed bool // gave up: too many nodes
 	closed bool // the file is not of who reads the errors: they quote nothing of it
+
+	settings []setting // that the environment overrode
 }
 
 func (d *decoder) fail(line int, path, format string, args ...any) {
 	if d.closed {
 		format, args = withoutValues(format), nil
 	}
-	d.errs.add(Error{d.file, line, path, fmt.Sprintf(format, args...)})
+	d.errs.say(d.file, Line(line), path, format, args)
 }
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
@@ -110,10 +113,7 @@ func Document(data []byte, fail func(line int, format string, args ...any)) *yam
 			text = text[len(m[0]):]
 		}
 		line = max(line, faultLine(data, text))
-		if hint := yamlHint(data, line); hint != "" {
-			text += "; " + hint
-		}
-		fail(line, "not valid YAML: %s", text)
+		fail(line, "not valid YAML: %s", yamlReason(data, line, text))
 		return nil
 	}
 	if err := reader.Decode(&second); !errors.Is(err, io.EOF) {
@@ -236,7 +236,7 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 		n = &yaml.Node{Kind: yaml.MappingNode, Line: n.Line} // "engine:" with nothing below: all defaults
 	}
 	names, index := keys(v.Type())
-	seen := make(map[string]int, len(n.Content)/2)
+	seen := make(map[string]Line, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content) && !d.failed; i += 2 {
 		key, val := n.Content[i], n.Content[i+1]
 		unknown := join(path, clip(key.Value))
@@ -247,7 +247,7 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 			d.fail(key.Line, unknown, "given twice, first in line %d", first)
 			continue
 		}
-		seen[key.Value] = key.Line
+		seen[key.Value] = Line(key.Line)
 		at, known := index[key.Value]
 		if !known || key.Kind != yaml.ScalarNode {
 			d.fail(key.Line, unknown, "unknown key%s", suggest(key.Value, names))
@@ -263,7 +263,7 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 	for _, name := range names {
 		with := v.Type().Field(index[name]).Tag.Get("with")
 		if with != "" && given(v.Field(index[name])) && !given(v.Field(index[with])) {
-			d.fail(seen[name], join(path, name), "given without %s", with)
+			d.fail(int(seen[name]), join(path, name), "given without %s", with)
 		}
 	}
 }
@@ -332,6 +332,12 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, path string, tag reflect.S
 		return
 	case n.Kind == yaml.MappingNode && tag.Get("one") == "true":
 		content = []*yaml.Node{n}
+	case n.Kind == yaml.ScalarNode && n.Value != "" && n.Value == tag.Get("word"):
+		v.Set(reflect.ValueOf([]int{wordGiven}))
+		return
+	case n.Kind != yaml.SequenceNode && tag.Get("word") != "":
+		d.fail(n.Line, path, "needs a list, or the word %s, found %s", tag.Get("word"), kindName(n))
+		return
 	case n.Kind != yaml.SequenceNode:
 		d.fail(n.Line, path, "needs a list, found %s", kindName(n))
 		return
@@ -509,10 +515,7 @@ func forget(v reflect.Value) {
 func decode(file string, data []byte, environ []string) (*Config, *decoder) {
 	d := &decoder{file: file}
 	c := &Config{}
-	if root := d.tree(data); root != nil {
-		if mayExpand(data) {
-			(&expansion{decoder: d, environ: variables(environ)}).expand(root, "")
-		}
+	if root := d.layers(data, environ); root != nil {
 		d.value(root, reflect.ValueOf(c).Elem(), "", "")
 	}
 	return c, d

@@ -29,27 +29,30 @@ func (d *decoder) environment(c *Config, environ []string) {
 		return
 	}
 	var known []string
-	walk := func(v reflect.Value, prefix string) { known = d.override(v, prefix, given, known) }
-	walk(reflect.ValueOf(&c.Engine).Elem(), "ISTHMUS_ENGINE")
-	walk(reflect.ValueOf(&c.Control).Elem(), "ISTHMUS_CONTROL")
-	walk(reflect.ValueOf(&c.PFCP).Elem(), "ISTHMUS_PFCP")
+	walk := func(v reflect.Value, prefix, section string) {
+		known = d.override(v, prefix, []string{section}, given, known)
+	}
+	walk(reflect.ValueOf(&c.Engine).Elem(), "ISTHMUS_ENGINE", "engine")
+	walk(reflect.ValueOf(&c.Control).Elem(), "ISTHMUS_CONTROL", "control")
+	walk(reflect.ValueOf(&c.PFCP).Elem(), "ISTHMUS_PFCP", "pfcp")
 	for _, name := range slices.Sorted(maps.Keys(given)) { // override has taken the known ones out
 		d.fail(0, "environment "+name, "no such setting%s", suggest(name, known))
 	}
 }
 
-func (d *decoder) override(v reflect.Value, prefix string, given map[string]string, known []string) []string {
+func (d *decoder) override(v reflect.Value, prefix string, path []string, given map[string]string,
+	known []string) []string {
 	for i := range v.NumField() {
 		field, tag := v.Field(i), v.Type().Field(i).Tag
 		key := tag.Get("yaml")
 		if key == "" || key == "-" {
 			continue
 		}
-		name := prefix + "_" + strings.ToUpper(key)
+		name, at := prefix+"_"+strings.ToUpper(key), append(slices.Clone(path), key)
 		if _, scalar := field.Addr().Interface().(encoding.TextUnmarshaler); !scalar {
 			switch field.Kind() {
 			case reflect.Struct:
-				known = d.override(field, name, given, known)
+				known = d.override(field, name, at, given, known)
 				continue
 			case reflect.Slice, reflect.Array, reflect.Map:
 				continue
@@ -58,6 +61,7 @@ func (d *decoder) override(v reflect.Value, prefix string, given map[string]stri
 		known = append(known, name)
 		if value, ok := given[name]; ok {
 			delete(given, name)
+			d.settings = append(d.settings, setting{at, value})
 			d.value(&yaml.Node{Kind: yaml.ScalarNode, Value: value}, field, "environment "+name, tag)
 		}
 	}

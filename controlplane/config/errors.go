@@ -17,6 +17,8 @@ type Error struct {
 	Line   int    // 0: the file as a whole
 	Path   string // "subscribers[3].mac"; may be empty
 	Reason string
+
+	at Line
 }
 
 func (e Error) Error() string {
@@ -38,7 +40,53 @@ type Errors struct {
 	More int
 
 	foreign foreign
+	parts   []part // of the text
 }
+
+// Line is one of a text of several files, counted from its first; 0: the text as a whole.
+type Line int
+
+// place is where a line stands.
+func (e *Errors) place(at Line, file string) (string, int) {
+	for i := len(e.parts) - 1; i > 0; i-- {
+		if p := &e.parts[i]; int(at) > p.before {
+			return p.name, int(at) - p.before
+		}
+	}
+	return file, int(at)
+}
+
+// say adds an error. Arguments that are lines are named as those of another file where they are.
+func (e *Errors) say(file string, at Line, path, format string, args []any) {
+	file, line := e.place(at, file)
+	for i, a := range args {
+		if other, ok := a.(Line); ok {
+			if name, n := e.place(other, e.first(file)); name != file {
+				args[i] = elsewhere{name, n}
+			} else {
+				args[i] = n
+			}
+		}
+	}
+	e.add(Error{file, line, path, fmt.Sprintf(format, args...), at})
+}
+
+// first is the name of the text's first file.
+func (e *Errors) first(otherwise string) string {
+	if len(e.parts) > 0 {
+		return e.parts[0].name
+	}
+	return otherwise
+}
+
+// elsewhere is a line of another file than the error's.
+type elsewhere struct {
+	file string
+	line int
+}
+
+// Format prints "7 of FILE".
+func (l elsewhere) Format(s fmt.State, _ rune) { fmt.Fprintf(s, "%d of %s", l.line, l.file) }
 
 func (e *Errors) Error() string {
 	lines := make([]string, 0, len(e.List)+1)
@@ -65,7 +113,7 @@ func (e *Errors) result() error {
 	if len(e.List) == 0 {
 		return nil
 	}
-	sort.SliceStable(e.List, func(i, j int) bool { return e.List[i].Line < e.List[j].Line })
+	sort.SliceStable(e.List, func(i, j int) bool { return e.List[i].at < e.List[j].at })
 	return e
 }
 

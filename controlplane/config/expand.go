@@ -181,8 +181,8 @@ func alone(text string) bool {
 // escape is a value as a file has it that shall mean no reference.
 func escape(value string) string { return strings.ReplaceAll(value, "${", "$${") }
 
-// yamlHint is what to do about a fault of YAML that beginners meet; "" else. line is the parser's.
-func yamlHint(data []byte, line int) string {
+// yamlReason is the parser's text of a fault in a line, in plain words and with what to do where beginners meet it.
+func yamlReason(data []byte, line int, text string) string {
 	lines := bytes.Split(data, []byte("\n"))
 	for i := max(line-2, 0); i < min(line+1, len(lines)); i++ {
 		indent := lines[i][:len(lines[i])-len(bytes.TrimLeft(lines[i], " \t"))]
@@ -191,10 +191,10 @@ func yamlHint(data []byte, line int) string {
 		}
 	}
 	for i := max(line-1, 0); i < min(line+1, len(lines)); i++ {
-		if at := bytes.Index(lines[i], []byte("${")); at > 0 && !bytes.ContainsAny(lines[i][at-1:at], `"'`) &&
-			bytes.ContainsAny(lines[i][:at], "{[") {
-			return `inside {…} and […] a reference is quoted: "${NAME}"`
+		at := bytes.Index(lines[i], []byte("${"))
+		if at > 0 && !bytes.ContainsAny(lines[i][at-1:at], `"'`) && bytes.ContainsAny(lines[i][:at], "{[") {
+			return text + `; inside {…} and […] a reference is quoted: "${NAME}"`
 		}
 	}
-	return ""
+	return text
 }

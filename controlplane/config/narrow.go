@@ -8,7 +8,8 @@ import "net/netip"
 type Narrow struct {
 	Port       Name
 	MTU, Needs uint32 // IP bytes
-	Line       int    // of the file
+	File       string
+	Line       int // of the file
 }
 
 // In front of a packet in a tunnel: IP, UDP, GTP-U with a PDU Session Container (TS 29.281 §5.1, TS 38.415 §5.5.2).
@@ -37,26 +38,27 @@ func outerHeader(from netip.Addr) uint32 {
 }
 
 // narrowPorts lists them, by the addresses of paths and of instances' endpoints.
-func (c *Config) narrowPorts() (list []Narrow) {
+func (k *checker) narrowPorts() (list []Narrow) {
 	needs := map[Name]uint32{}
 	end := func(a netip.Addr) {
-		for i := range c.Interfaces {
-			if f := &c.Interfaces[i]; f.has(a) {
+		for i := range k.Interfaces {
+			if f := &k.Interfaces[i]; f.has(a) {
 				needs[f.Port] = max(needs[f.Port], fullPacket+tunnelHeaders+outerHeader(a))
 			}
 		}
 	}
-	for i := range c.Paths {
-		end(c.Paths[i].Local.Addr)
+	for i := range k.Paths {
+		end(k.Paths[i].Local.Addr)
 	}
-	for i := range c.Instances {
-		for _, a := range c.Instances[i].Endpoints {
+	for i := range k.Instances {
+		for _, a := range k.Instances[i].Endpoints {
 			end(a.Addr)
 		}
 	}
-	for i := range c.Ports {
-		if p := &c.Ports[i]; p.MTU < needs[p.Name] {
-			list = append(list, Narrow{p.Name, p.MTU, needs[p.Name], p.Line("mtu")})
+	for i := range k.Ports {
+		if p := &k.Ports[i]; p.MTU < needs[p.Name] {
+			file, line := k.errs.place(p.Line("mtu"), k.file)
+			list = append(list, Narrow{p.Name, p.MTU, needs[p.Name], file, line})
 		}
 	}
 	return list

@@ -151,7 +151,7 @@ func (p *AddressPool) ranges(k *checker) {
 }
 
 func (p *AddressPool) reservations(k *checker) {
-	seen, owners := map[netip.Addr]int{}, map[string]int{}
+	seen, owners := map[netip.Addr]Line{}, map[string]Line{}
 	for i := range p.Reservations {
 		r := &p.Reservations[i]
 		owner := "user " + r.User + "\x00circuit " + r.Circuit + "\x00mac " + r.MAC.String()

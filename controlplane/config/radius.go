@@ -149,8 +149,8 @@ func parseUsers(file string, data []byte, known []User) ([]User, error) {
 }
 
 func (r *RADIUS) check(k *checker) {
-	seen := map[string]int{}
-	names := map[Name]int{}
+	seen := map[string]Line{}
+	names := map[Name]Line{}
 	for i := range r.Servers {
 		s := &r.Servers[i]
 		s.check(k)
@@ -190,7 +190,7 @@ func (c *CoA) check(k *checker) {
 	if len(c.Listen) > 0 && len(c.Clients) == 0 {
 		k.fail(c.At, "clients", "missing: nobody could use listen")
 	}
-	seen := map[netip.AddrPort]int{}
+	seen := map[netip.AddrPort]Line{}
 	for _, l := range c.Listen {
 		once(k, c.At, "listen", seen, l.Or(3799), "%s is there twice, line %d", l.Or(3799))
 		if l.Addr().IsUnspecified() {
@@ -198,7 +198,7 @@ func (c *CoA) check(k *checker) {
 				"%s is no single address: an answer leaves from where the request came to", l.Addr())
 		}
 	}
-	prefixes := map[netip.Prefix]int{}
+	prefixes := map[netip.Prefix]Line{}
 	for i := range c.Clients {
 		one := &c.Clients[i]
 		k.given(one.At, "secret", one.Secret)
@@ -217,7 +217,7 @@ const nameFields = "{port} {svlan} {cvlan} {mac} {circuit} {remote} {host}"
 
 func (a *AAA) check(k *checker) {
 	k.given(a.At, "password", a.Password)
-	methods := map[string]int{}
+	methods := map[string]Line{}
 	for i, m := range a.Methods {
 		once(k, a.At, "methods", methods, m, "%s is there twice, line %d", m)
 		if m == "accept" && i < len(a.Methods)-1 {
@@ -254,7 +254,7 @@ func (r *RADIUS) Authenticates() bool {
 }
 
 func checkUsers(k *checker, list []User) {
-	seen := map[string]int{}
+	seen := map[string]Line{}
 	for i := range list {
 		u := &list[i]
 		once(k, u.At, "name", seen, u.Name, "is that of the user in line %d")
@@ -266,7 +266,7 @@ func checkUsers(k *checker, list []User) {
 		k.given(u.At, "nt_password_hash", u.NTHash)
 		if u.Hash != "" && u.Hash != Hidden {
 			if err := checkHash(u.Hash); err != nil {
-				k.say(u.At, "password_hash", err.Error()) // quotes nothing
+				k.errs.say(k.file, u.Line("password_hash"), u.Path("password_hash"), err.Error(), nil) // quotes nothing
 			}
 		}
 		if b, err := hex.DecodeString(string(u.NTHash)); u.NTHash != "" && u.NTHash != Hidden &&

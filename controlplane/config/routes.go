@@ -156,7 +156,7 @@ func (c *Config) reachable(vrf Name, a netip.Addr) (found *Interface) {
 // ---- checks ---------------------------------------------------------------------------------------------------------
 
 func checkRoutes(k *checker) {
-	seen := map[vrfPrefix]int{}
+	seen := map[vrfPrefix]Line{}
 	resolver := NewResolver(k.Config)
 	for i := range k.Routes {
 		r := &k.Routes[i]

@@ -11,10 +11,14 @@ import (
 	"strings"
 )
 
+// SchemaID names the schema. It is no address: `isthmus config schema` prints what it names.
+const SchemaID = "urn:isthmus:config:1"
+
 // Schema is the JSON Schema (draft 2020-12) of the file, for editors; made from the same tags as the decoder.
 func Schema() ([]byte, error) {
 	root := structSchema(reflect.TypeFor[Config]())
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	root["$id"] = SchemaID
 	root["title"] = "Isthmus configuration"
 	root["$defs"] = map[string]any{"reference": map[string]any{"type": "string",
 		"pattern": `\$\{[A-Za-z_][A-Za-z0-9_]*(\[[0-9]+\])?(:-[^{}]*)?\}`}}
@@ -115,6 +119,9 @@ func listSchema(t reflect.Type, tag reflect.StructTag) map[string]any {
 	}
 	if tag.Get("req") == "true" {
 		list["type"], list["minItems"] = "array", 1
+	}
+	if word := tag.Get("word"); word != "" {
+		return orReference(map[string]any{"anyOf": []any{list, map[string]any{"enum": []string{word}}}})
 	}
 	if tag.Get("one") == "true" {
 		list["type"] = "array"

@@ -59,17 +59,17 @@ func (k *checker) given(at At, key string, s Secret) {
 
 // ParseShown is Parse of a text that Shown made: without its secrets.
 func ParseShown(file string, data []byte) (*Config, error) {
-	return parse(file, data, nil, &checker{shown: true})
+	return parse(file, data, &checker{shown: true})
 }
 
 // Shown is a good file's text with Hidden in the place of secrets, and without comments, which may be former ones. A
 // secret that only names variables of the environment stays.
-func Shown(text []byte) ([]byte, error) { return (&hider{}).text(text) }
+func Shown(text []byte) ([]byte, error) { return eachPart(text, (&hider{}).text) }
 
 // Redacted is a text, good or not, without secrets, comments, names of users, whose place name's take, and what is at
 // unknown keys. Passwords are removed from URLs.
 func Redacted(text []byte, name func(string) string) ([]byte, error) {
-	return (&hider{name: name}).text(text)
+	return eachPart(text, (&hider{name: name}).text)
 }
 
 // removed replaces values that may be secrets.
@@ -82,6 +82,7 @@ type hider struct {
 	name func(string) string // nil: secrets alone are hidden
 	seen map[hidden]bool
 	some bool
+	all  bool // also secrets that name variables alone
 }
 
 // hidden is a node that was looked at as a value of a type: aliases repeat them.
@@ -96,7 +97,7 @@ func (h *hider) text(text []byte) ([]byte, error) {
 	if err := yaml.Unmarshal(text, &root); err != nil {
 		return nil, err
 	}
-	h.seen = map[hidden]bool{}
+	h.seen, h.some = map[hidden]bool{}, false
 	if len(root.Content) == 0 {
 		return nil, nil
 	}
@@ -139,7 +140,7 @@ func (h *hider) hide(n *yaml.Node, t reflect.Type, private bool) {
 		t.Kind() != reflect.Map
 	switch {
 	case isNull(n) || n.Kind == yaml.ScalarNode && n.Value == "":
-	case t == reflect.TypeFor[Secret]() && n.Kind == yaml.ScalarNode && alone(n.Value):
+	case t == reflect.TypeFor[Secret]() && !h.all && n.Kind == yaml.ScalarNode && alone(n.Value):
 	case t == reflect.TypeFor[Secret]():
 		h.put(n, Hidden)
 	case h.name == nil && n.Kind == yaml.ScalarNode:

@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"isthmus/controlplane/cpuset"
 )
 
 func workerCPUs(r *report) {
-	online := list(r.text("sys/devices/system/cpu/online"))
+	online := cpuset.Read(r.text("sys/devices/system/cpu/online"))
 	for _, cpu := range r.pinned() {
 		if len(online) > 0 && !online[cpu] {
 			r.say(Fault, cpuName(cpu), "not online", "isthmus-dp does not start with a worker there",
@@ -33,12 +35,16 @@ func workerCPUs(r *report) {
 			"engine.cpus: one CPU for each worker")
 		return
 	}
+	if r.Placed != "" {
+		r.good("", "%s", r.Placed)
+		return
+	}
 	r.good("", "workers on CPU %s", joined(r.pinned()))
 }
 
 func isolation(r *report) {
-	isolated := list(r.text("sys/devices/system/cpu/isolated"))
-	nohz := list(r.text("sys/devices/system/cpu/nohz_full"))
+	isolated := cpuset.Read(r.text("sys/devices/system/cpu/isolated"))
+	nohz := cpuset.Read(r.text("sys/devices/system/cpu/nohz_full"))
 	var open, ticking []int
 	for _, cpu := range r.pinned() {
 		if !isolated[cpu] {
@@ -67,7 +73,7 @@ func siblings(r *report) {
 	said := map[string]bool{}
 	for _, cpu := range r.pinned() {
 		text := r.text(cpuPath(cpu, "topology/thread_siblings_list"))
-		threads := list(text)
+		threads := cpuset.Read(text)
 		if len(threads) < 2 || said[text] {
 			continue
 		}
@@ -148,7 +154,7 @@ func otherPrograms(r *report) {
 func interrupts(r *report) {
 	on := map[int][]string{}
 	for _, irq := range r.folder("proc/irq") {
-		where := list(r.text("proc/irq", irq, "effective_affinity_list"))
+		where := cpuset.Read(r.text("proc/irq", irq, "effective_affinity_list"))
 		if len(where) > 1 { // of an unused IRQ: all CPUs
 			continue
 		}

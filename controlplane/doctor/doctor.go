@@ -41,6 +41,7 @@ type Machine struct {
 
 	Workers   int
 	CPUs      []int  // of the workers, -1 if not pinned
+	Placed    string // where engine.cpus auto put them; empty: the file names them
 	HugePages string // engine.huge_pages
 	Ports     []config.Port
 	Narrow    []config.Narrow
@@ -73,6 +74,13 @@ func Look(m *Machine) []Finding {
 		r.check = c.name
 		c.look(r)
 	}
+	return r.findings
+}
+
+// Drivers runs the check of ports' devices alone.
+func Drivers(m *Machine) []Finding {
+	r := &report{Machine: m, check: "driver"}
+	drivers(r)
 	return r.findings
 }
 
@@ -151,28 +159,6 @@ func (r *report) parameter(name string) (value string, given bool) {
 		}
 	}
 	return
-}
-
-// list reads a CPU list of the kernel: "0,2-5".
-func list(text string) map[int]bool {
-	set := map[int]bool{}
-	for part := range strings.SplitSeq(text, ",") {
-		first, last, isRange := strings.Cut(strings.TrimSpace(part), "-")
-		from, err := strconv.Atoi(first)
-		if err != nil {
-			continue
-		}
-		to := from
-		if isRange {
-			if to, err = strconv.Atoi(last); err != nil || to-from > 1<<16 {
-				continue
-			}
-		}
-		for ; from <= to; from++ {
-			set[from] = true
-		}
-	}
-	return set
 }
 
 // pinned are the CPUs that workers are bound to.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"isthmus/controlplane/config"
+	"isthmus/controlplane/testkit"
 )
 
 // recorded lays out a machine of testdata: lines "path TAB content", "\n" for a line's end, "-> TARGET" for a link.
@@ -108,6 +109,8 @@ func TestTuned(t *testing.T) {
 	if w := Worst(Look(m)); w != Good {
 		t.Errorf("worst is %s", w)
 	}
+	m.Placed = "workers on CPU 2-3 (auto: of 1-3)"
+	testkit.Equal(t, Look(m)[0].Found, m.Placed, "what auto chose")
 	m.CPUs = []int{2, 7}
 	if Worst(Look(m)) != Fault {
 		t.Error("a worker on a CPU that is not there is no fault")

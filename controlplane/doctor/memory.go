@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"isthmus/controlplane/cpuset"
 )
 
 const enoughPages = 128 // of 2 MB: what engine.huge_pages auto asks for (docs/running.md)
@@ -54,7 +56,7 @@ func (r *report) nodeOf(cpu int) int {
 }
 
 func numa(r *report) {
-	nodes := list(r.text("sys/devices/system/node/online"))
+	nodes := cpuset.Read(r.text("sys/devices/system/node/online"))
 	if len(nodes) < 2 {
 		return
 	}

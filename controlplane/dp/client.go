@@ -346,8 +346,23 @@ func (c *Client) Apply(ctx context.Context, changes []Change) error {
 	return err
 }
 
+// Rehearse sends all changes as one transaction that it then has forgotten: the data plane looks at their form alone.
+func (c *Client) Rehearse(ctx context.Context, changes []Change) error {
+	_, err := c.transact(ctx, changes, api.TypeAbort)
+	return err
+}
+
 // Commit is Apply that returns the usage reports of the changes: final ones of deleted URRs, and requested ones.
 func (c *Client) Commit(ctx context.Context, changes []Change) ([]api.Usage, error) {
+	body, err := c.transact(ctx, changes, api.TypeCommit)
+	if err != nil || len(changes) == 0 {
+		return nil, err
+	}
+	return commitReply(body)
+}
+
+// transact sends a transaction and the request that ends it, and returns the answer to that.
+func (c *Client) transact(ctx context.Context, changes []Change, end uint16) ([]byte, error) {
 	if len(changes) > api.MaxChanges {
 		return nil, fmt.Errorf("%d changes in one transaction, at most %d allowed", len(changes), api.MaxChanges)
 	}
@@ -373,18 +388,15 @@ func (c *Client) Commit(ctx context.Context, changes []Change) ([]api.Usage, err
 			return nil, err
 		}
 	}
-	last, err := c.send(api.TypeCommit)
+	last, err := c.send(end)
 	if err != nil {
 		return nil, err
 	}
 	if err := c.w.Flush(); err != nil {
 		return nil, c.broken(err)
 	}
-	body, _, err := c.collect(ctx, api.TypeCommit, first, last)
-	if err != nil {
-		return nil, err
-	}
-	return commitReply(body)
+	body, _, err := c.collect(ctx, end, first, last)
+	return body, err
 }
 
 func checkChange(ch *Change) error {

@@ -163,14 +163,20 @@ func lastKept[T any](path string, log *slog.Logger) (kept T, moved store.Moved) 
 	return kept, moved
 }
 
-// newerThan: a configuration was applied after the file was last written.
+// newerThan: a configuration was applied after the file and its drop-ins were last written, and after the last of them
+// came or went.
 func (s Files) newerThan(file string) bool {
 	applied, err := os.Stat(s.Applied)
 	if err != nil {
 		return false
 	}
-	own, err := os.Stat(file)
-	return err != nil || !applied.ModTime().Before(own.ModTime())
+	names, _ := config.DropIns(file)
+	for _, name := range append(names, file, config.Folder(file)) {
+		if own, err := os.Stat(name); err == nil && applied.ModTime().Before(own.ModTime()) {
+			return false
+		}
+	}
+	return true
 }
 
 // LastGiven is what a former process gave the kernel.
@@ -178,9 +184,18 @@ func (s Files) LastGiven(log *slog.Logger) (kernel.Given, store.Moved) {
 	return lastKept[kernel.Given](s.given, log)
 }
 
+// startApplied is the plan of what `config apply` brought: the text of all its files.
+func startApplied(file string, before config.Placement) (*Plan, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	return MakeWith(file, text, config.Here(), before)
+}
+
 // Start chooses the file, or a configuration applied after it was written. folder and socket override the file's.
 func Start(file, folder, socket string, log *slog.Logger) (*Plan, Files, error) {
-	own, err := MakeWith(file, nil, os.Environ(), nil)
+	own, err := MakeWith(file, nil, config.Here(), nil)
 	if err != nil {
 		return nil, Files{}, err
 	}
@@ -188,7 +203,7 @@ func Start(file, folder, socket string, log *slog.Logger) (*Plan, Files, error) 
 	placement, moved := lastKept[config.Placement](state.placement, log) // none: names decide
 	state.Moved = moved
 	if state.newerThan(file) {
-		plan, err := MakeWith(state.Applied, nil, os.Environ(), placement)
+		plan, err := startApplied(state.Applied, placement)
 		if err == nil {
 			plan.Applied = true
 			log.Warn("starting with what `config apply` brought, not with the file; "+
@@ -200,7 +215,7 @@ func Start(file, folder, socket string, log *slog.Logger) (*Plan, Files, error) 
 		log.Warn("the file is newer than what `config apply` brought, which is forgotten", "file", file)
 	}
 	if len(placement) > 0 && len(own.Placement) > 0 {
-		own, err = MakeWith(file, own.Text, os.Environ(), placement)
+		own, err = MakeWith(file, own.Text, config.Here(), placement)
 	}
 	return own, state, err
 }

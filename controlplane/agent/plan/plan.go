@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"isthmus/controlplane/aaa"
@@ -20,9 +19,12 @@ import (
 // Plan is one accepted configuration: its text and the objects it compiles to. Never changed once it runs.
 type Plan struct {
 	File       string
-	Text       []byte
+	Text       []byte   // of all files (config.Read)
+	DropIns    []string // beside File
 	Control    config.Control
 	HugePages  string // auto, on, off
+	CPUs       []int  // of the workers, where engine.cpus is auto; else nil
+	Placed     string // where auto put them, for people
 	Limits     config.Limits
 	Objects    intent.State
 	Placement  config.Placement // for the plan after this one
@@ -33,6 +35,7 @@ type Plan struct {
 	Clones     []kernel.Clone
 	Announcing map[string]Announcing // by instance
 	SignIn     *config.Config        // configuration of sign-in; nil: none
+	Ports      []config.Port
 	Narrow     []config.Narrow
 	Applied    bool // brought by `config apply`, not read from the control plane's own file
 }
@@ -44,7 +47,13 @@ type Prepared interface {
 }
 
 // Load reads and compiles a file.
-func Load(file string) (*Plan, error) { return MakeWith(file, nil, os.Environ(), nil) }
+func Load(file string) (*Plan, error) { return MakeWith(file, nil, config.Here(), nil) }
+
+// Next makes the plan after this one, of a text or else of a file. Subscribers and, with engine.cpus auto, workers keep
+// their places.
+func (p *Plan) Next(file string, data []byte) (*Plan, error) {
+	return MakeWith(file, data, p.site(), p.Placement)
+}
 
 // Check verifies that this machine has the files and addresses that the plan names for sign-in. Nothing stays in use.
 func (p *Plan) Check() error {
@@ -58,17 +67,17 @@ func (p *Plan) Check() error {
 }
 
 // Make compiles text as it stands, without the environment; file is only for messages.
-func Make(file string, data []byte) (*Plan, error) { return MakeWith(file, data, nil, nil) }
+func Make(file string, data []byte) (*Plan, error) { return MakeWith(file, data, config.Site{}, nil) }
 
 // MakeWith compiles text, or else the file's. Unchanged subscribers keep their pipes.
-func MakeWith(file string, data []byte, environ []string, before config.Placement) (*Plan, error) {
+func MakeWith(file string, data []byte, site config.Site, before config.Placement) (*Plan, error) {
 	if data == nil {
 		var err error
-		if data, err = os.ReadFile(file); err != nil {
+		if data, err = config.Read(file); err != nil {
 			return nil, err
 		}
 	}
-	c, err := config.ParseWith(file, data, environ, before)
+	c, err := config.ParseOn(site, file, data, before)
 	if err != nil {
 		return nil, err
 	}
@@ -79,13 +88,16 @@ func MakeWith(file string, data []byte, environ []string, before config.Placemen
 	if err := noDynamic(objects); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	announced := announcingOf(c)
-	return &Plan{File: file, PFCP: &c.PFCP, SignIn: signInOf(c), Settings: sessionSettings(c), NATLog: c.NATLog,
+	announced, cpus := announcingOf(c), []int(nil)
+	if c.Engine.AutoCPUs {
+		cpus = c.Engine.CPUs
+	}
+	return &Plan{CPUs: cpus, Placed: c.Engine.Placed(), File: file, DropIns: config.Files(data), PFCP: &c.PFCP, SignIn: signInOf(c), Settings: sessionSettings(c), NATLog: c.NATLog,
 		Instances: c.Instances, Text: slices.Clone(data), Control: c.Control, HugePages: c.Engine.HugePages,
 		Limits:    c.Engine.Limits,
 		Objects:   objects,
 		Placement: c.Placement(), Clones: clonesOf(c, announced), Announcing: announced,
-		Narrow: c.Narrow}, nil
+		Ports: c.Ports, Narrow: c.Narrow}, nil
 }
 
 // noDynamic refuses names that sessions over PFCP use.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/auth"
+	"isthmus/controlplane/intent"
 	"isthmus/controlplane/kernel"
 )
 
@@ -60,7 +60,7 @@ func (r *Reconciler) Ignored(ctx context.Context, most int) ([]kernel.Ignored, e
 
 // Reload reads the control plane's own file again and applies it; what `config apply` brought is forgotten.
 func (r *Reconciler) Reload(ctx context.Context) (v1.Result, error) {
-	next, err := plan.MakeWith(r.opt.File, nil, os.Environ(), r.Plan().Placement)
+	next, err := r.Plan().Next(r.opt.File, nil)
 	if err != nil {
 		auth.Did(ctx, r.events, "config.refused", r.opt.File, err)
 		return v1.Result{}, err
@@ -79,6 +79,30 @@ func (r *Reconciler) Apply(ctx context.Context, next *plan.Plan) (v1.Result, err
 		r.toldApply(ctx, before, next, res, err)
 	}
 	return res, err
+}
+
+// Try is Apply up to the data plane's commit, and changes nothing. It returns what Apply would do.
+func (r *Reconciler) Try(ctx context.Context, next *plan.Plan) (v1.Result, error) {
+	return r.Do(ctx, func(ctx context.Context) (v1.Result, error) {
+		ready, err := r.prepare(next)
+		ready.discard()
+		if err != nil {
+			return v1.Result{}, err
+		}
+		puts, deletes := intent.Diff(digests(r.plan.Objects), next.Objects)
+		if c := r.Client(); c != nil {
+			if fixed := next.FixedBy(r.plan); len(fixed) > 0 {
+				return v1.Result{}, errors.New("refused while the data plane runs: " + strings.Join(fixed, "; "))
+			}
+			if err := c.Rehearse(ctx, append(plan.Changes(deletes), plan.Changes(puts)...)); err != nil {
+				return v1.Result{}, err
+			}
+		}
+		res := v1.Result{Objects: len(next.Objects), Put: len(puts), Deleted: len(deletes), DryRun: true,
+			Note: next.NeedsRestart(r.plan), Keys: next.Differs(r.plan), Here: next.Lacks()}
+		res.Changes, res.More = difference(r.plan.Objects, next.Objects)
+		return res, nil
+	})
 }
 
 // apply is Apply in the owner. What may fail comes before the data plane's commit.
@@ -154,8 +178,9 @@ func (r *Reconciler) accepted(ctx context.Context, p *plan.Plan, ready prepared)
 func (r *Reconciler) describe(p *plan.Plan) {
 	r.Published.plan.Store(p)
 	r.guard.Configure(&p.Control.API)
-	r.state.Objects, r.state.AppliedFile = len(p.Objects), ""
+	r.state.CPUs = p.Placed
+	r.state.Objects, r.state.AppliedFile, r.state.DropIns = len(p.Objects), "", p.DropIns
 	if p.Applied {
-		r.state.AppliedFile = r.opt.Files.Applied
+		r.state.AppliedFile, r.state.DropIns = r.opt.Files.Applied, nil
 	}
 }

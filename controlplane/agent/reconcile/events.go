@@ -41,16 +41,22 @@ type objectID struct {
 	key  api.Key
 }
 
+// digests are those of a state that a data plane holds.
+func digests(of intent.State) []api.Digest {
+	list := make([]api.Digest, len(of))
+	for i := range of {
+		list[i] = api.Digest{Kind: of[i].Kind, Key: of[i].Key, Digest: of[i].Digest}
+	}
+	return list
+}
+
 // difference names the differences between two states, and how many it omits.
 func difference(was, is intent.State) (changes []string, more int) {
-	held := make([]api.Digest, len(was))
 	before := make(map[objectID]bool, len(was))
 	for i := range was {
-		o := &was[i]
-		held[i] = api.Digest{Kind: o.Kind, Key: o.Key, Digest: o.Digest}
-		before[objectID{o.Kind, o.Key}] = true
+		before[objectID{was[i].Kind, was[i].Key}] = true
 	}
-	puts, deletes := intent.Diff(held, is)
+	puts, deletes := intent.Diff(digests(was), is)
 	changes = []string{}
 	name := func(verb string, o *intent.Object) {
 		if len(changes) == maxNamed {

@@ -190,6 +190,7 @@ func (r *Reconciler) connected(ctx context.Context, c *dp.Client) {
 	r.client.Store(c)
 	r.events.Publish("dataplane.up", r.state.DPVersion, "pid", h.PID, "boot", h.BootID, "objects", h.Objects)
 	r.log.Info("data plane connected", "pid", h.PID, "objects", h.Objects, "version", r.state.DPVersion)
+	r.placeWorkers(ctx, c)
 	r.reconcile(ctx, true)
 }
 
@@ -265,7 +266,7 @@ func (r *Reconciler) before() *plan.Plan {
 	case r.confirmed != nil && r.confirmed != r.plan:
 		return r.confirmed
 	case r.confirmed == nil && r.plan.Applied && r.opt.File != "":
-		own, err := plan.MakeWith(r.opt.File, nil, os.Environ(), r.plan.Placement)
+		own, err := r.plan.Next(r.opt.File, nil)
 		if err != nil {
 			r.log.Error("cannot go back to the file", "error", err)
 			return nil

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"time"
 
@@ -118,8 +117,28 @@ func (a *API) placeToRead(w http.ResponseWriter, r *http.Request) (leave func())
 // busyError says that one may ask again later.
 type busyError struct{ error }
 
+// flag is a parameter that is true or false; absent: false.
+func flag(r *http.Request, name string) (bool, error) {
+	switch value := r.URL.Query().Get(name); value {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, fmt.Errorf("%s: %.40q is neither true nor false", name, value)
+	}
+}
+
 func (a *API) handleConfig(w http.ResponseWriter, r *http.Request) {
-	text, err := config.Shown(a.State.Plan().Text)
+	running := a.State.Plan()
+	text, err := []byte(nil), error(nil)
+	if effective, bad := flag(r, "effective"); bad != nil {
+		err = bad
+	} else if effective {
+		text, err = running.Effective()
+	} else {
+		text, err = config.Shown(running.Text)
+	}
 	if err != nil {
 		answer(w, nil, err)
 		return
@@ -135,7 +154,7 @@ func (a *API) planOf(w http.ResponseWriter, r *http.Request) (name string, next 
 	if err != nil {
 		return "", nil, err
 	}
-	next, err = plan.MakeWith(name, text, os.Environ(), a.State.Plan().Placement)
+	next, err = a.State.Plan().Next(name, text)
 	return name, next, err
 }
 
@@ -150,17 +169,45 @@ func (a *API) handleCheck(w http.ResponseWriter, r *http.Request) {
 		Fixed: append([]string{}, plan.FixedBy(a.State.Plan())...)}, nil)
 }
 
+// dryRun is the parameter of requests that then change nothing.
+const dryRun = "dry_run"
+
 func (a *API) handleApply(w http.ResponseWriter, r *http.Request) {
+	dry, err := flag(r, dryRun)
+	if err != nil {
+		answer(w, nil, err)
+		return
+	}
 	name, plan, err := a.planOf(w, r)
 	if err != nil {
-		if name != "" { // a configuration was asked for
+		if name != "" && !dry { // a configuration was asked for
 			auth.Did(r.Context(), a.Events, "config.refused", name, err)
 		}
 		answer(w, nil, err)
 		return
 	}
 	plan.Applied = true
-	res, err := a.Owner.Apply(r.Context(), plan)
+	act := a.Owner.Apply
+	if dry {
+		act = a.Owner.Try
+	}
+	res, err := act(r.Context(), plan)
+	answer(w, res, err)
+}
+
+func (a *API) handleReload(w http.ResponseWriter, r *http.Request) {
+	dry, err := flag(r, dryRun)
+	var res v1.Result
+	switch {
+	case err != nil:
+	case dry:
+		var next *plan.Plan
+		if next, err = a.State.Plan().Next(a.State.Status().File, nil); err == nil {
+			res, err = a.Owner.Try(r.Context(), next)
+		}
+	default:
+		res, err = a.Owner.Reload(r.Context())
+	}
 	answer(w, res, err)
 }
 

@@ -29,6 +29,10 @@ func whole(name, says string) openapi.Parameter {
 	return openapi.Parameter{Name: name, Text: says, Type: "integer"}
 }
 
+func truth(name, says string) openapi.Parameter {
+	return openapi.Parameter{Name: name, Text: says, Type: "boolean"}
+}
+
 // routes are all but those of tables. document is what /v1/openapi.json answers.
 func (a *API) routes(document []byte) []endpoint {
 	op := func(method, path, id, summary string, answer any, query ...openapi.Parameter) openapi.Operation {
@@ -45,6 +49,8 @@ func (a *API) routes(document []byte) []endpoint {
 		"follow packets: lines of JSON until the trace or the connection ends",
 		trace.Update{})
 	follow.Body, follow.Media = trace.Query{}, "application/jsonl"
+	dry := truth(dryRun, "go through all that may fail before the data plane's commit, say what would change, and "+
+		"change nothing")
 	verb := func(verb string) endpoint {
 		o := op("POST", "/v1/stream/"+verb, verb+"Stream", verb+" test traffic", v1.Result{},
 			text("name", "of one stream; absent: all"))
@@ -65,22 +71,20 @@ func (a *API) routes(document []byte) []endpoint {
 				Type: "boolean"}),
 			auth.Read, a.handleEvents},
 		{media(op("GET", "/v1/config", "config",
-			"the text of the running configuration, without secrets and comments", nil), "",
+			"the text of the running configuration, without secrets and comments", nil,
+			truth("effective", "as it is in effect: one document, with drop-ins, the environment's values and "+
+				"the chosen CPUs")), "",
 			"application/yaml"),
 			auth.Read, a.handleConfig},
 		{media(op("POST", "/v1/config/apply", "applyConfig",
 			"make a text the running configuration, or change nothing",
-			v1.Result{}, text("name", "of the text, for messages")), "application/yaml", ""), auth.Operate,
+			v1.Result{}, text("name", "of the text, for messages"), dry), "application/yaml", ""), auth.Operate,
 			a.handleApply},
 		{media(op("POST", "/v1/config/check", "checkConfig",
 			"say what a text would be in place of the running configuration", v1.Checked{},
 			text("name", "of the text, for messages")), "application/yaml", ""), auth.Read, a.handleCheck},
 		{op("POST", "/v1/config/reload", "reloadConfig", "read the control plane's own file again",
-			v1.Result{}), auth.Operate,
-			func(w http.ResponseWriter, r *http.Request) {
-				res, err := a.Owner.Reload(r.Context())
-				answer(w, res, err)
-			}},
+			v1.Result{}, dry), auth.Operate, a.handleReload},
 		{op("POST", "/v1/association/release", "releaseAssociation",
 			"ask a CP function to release its association",
 			v1.Result{}, text("id", "its node id"), whole("graceful", "seconds that it has")), auth.Operate,

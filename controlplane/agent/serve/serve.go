@@ -28,6 +28,8 @@ import (
 type Owner interface {
 	Apply(ctx context.Context, p *plan.Plan) (v1.Result, error)
 	Reload(ctx context.Context) (v1.Result, error)
+	// Try is Apply up to the data plane's commit, and changes nothing.
+	Try(ctx context.Context, p *plan.Plan) (v1.Result, error)
 	// Do runs fn between two transactions.
 	Do(ctx context.Context, fn func(ctx context.Context) (v1.Result, error)) (v1.Result, error)
 	// Drain publishes what is drained, and withdraws the announcements or puts them back.

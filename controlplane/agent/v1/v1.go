@@ -23,10 +23,12 @@ type Status struct {
 	Version     string    `json:"version"`
 	PID         int       `json:"pid"`
 	File        string    `json:"file"`
+	DropIns     []string  `json:"drop_ins"`     // of File, in their order
 	AppliedFile string    `json:"applied_file"` // where the text is kept that `config apply` brought; empty: File runs
 	Started     time.Time `json:"started"`
 	Applied     time.Time `json:"applied"` // when the running configuration was accepted
 	Objects     int       `json:"objects"`
+	CPUs        string    `json:"cpus"` // where engine.cpus auto put the workers; empty: the file names them
 	DataPlane   string    `json:"data_plane"`
 	DPSocket    string    `json:"dp_socket"`
 	DPPID       uint32    `json:"dp_pid"`
@@ -114,6 +116,13 @@ type Result struct {
 	Put     int    `json:"put"`
 	Deleted int    `json:"deleted"`
 	Note    string `json:"note,omitempty"`
+
+	// Of a dry run: what a change would do.
+	DryRun  bool     `json:"dry_run,omitempty"`
+	Keys    []string `json:"keys,omitempty"`    // of the configuration: "~ path: old -> new", "+ path: new", "- path: old"
+	Changes []string `json:"changes,omitempty"` // objects of the data plane: add, change or delete, kind and name
+	More    int      `json:"more,omitempty"`    // changes that are not named
+	Here    []string `json:"here,omitempty"`    // what this machine lacks for ports
 }
 
 // Checked is what a file would be in place of the running configuration.
