@@ -5,7 +5,6 @@
 package support
 
 import (
-	"archive/tar"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -13,6 +12,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"isthmus/controlplane/archive"
 )
 
 // Bounds of an archive.
@@ -52,15 +53,7 @@ func (o Outcome) String() string {
 // are valid also beside an error, which is that of the writer.
 func Write(ctx context.Context, w io.Writer, folder string, now time.Time, parts []Part) ([]Outcome, error) {
 	packed := gzip.NewWriter(w)
-	archive := tar.NewWriter(packed)
-	put := func(name string, data []byte) error {
-		h := &tar.Header{Name: folder + "/" + name, Mode: 0o600, Size: int64(len(data)), ModTime: now}
-		if err := archive.WriteHeader(h); err != nil {
-			return err
-		}
-		_, err := archive.Write(data)
-		return err
-	}
+	out := archive.New(packed, folder, now)
 	var outcomes []Outcome
 	left := wholeSize
 	for _, part := range parts {
@@ -70,7 +63,7 @@ func Write(ctx context.Context, w io.Writer, folder string, now time.Time, parts
 		if len(data) == 0 {
 			continue
 		}
-		if err := put(part.Name, data); err != nil {
+		if err := out.Put(part.Name, data); err != nil {
 			return outcomes, err
 		}
 	}
@@ -78,7 +71,7 @@ func Write(ctx context.Context, w io.Writer, folder string, now time.Time, parts
 	for _, o := range outcomes {
 		fmt.Fprintln(&manifest, o)
 	}
-	return outcomes, errors.Join(put("MANIFEST", manifest.Bytes()), archive.Close(), packed.Close())
+	return outcomes, errors.Join(out.Put("MANIFEST", manifest.Bytes()), out.Close(), packed.Close())
 }
 
 // get fetches one part. A part that ignores ctx is abandoned.
