@@ -18,8 +18,8 @@ type API struct {
 	At          `yaml:""`
 	Listen      []Collector `yaml:"listen" maxlen:"8" doc:"Addresses, port 9443 or as given."`
 	TLS         string      `yaml:"tls" default:"on" enum:"on|off" doc:"off: on loopback addresses alone."`
-	Certificate string      `yaml:"certificate" max:"255" with:"key" doc:"PEM file; absent: we make one."`
-	Key         string      `yaml:"key" max:"255" with:"certificate" doc:"PEM file."`
+	Certificate string      `yaml:"certificate" max:"255" with:"key" file:"true" doc:"PEM file; absent: we make one."`
+	Key         string      `yaml:"key" max:"255" with:"certificate" file:"true" doc:"PEM file."`
 	Hosts       []string    `yaml:"hosts" maxlen:"16" doc:"Further names of ours, for browsers."`
 	Anonymous   string      `yaml:"anonymous" default:"none" enum:"none|read" doc:"Loopback clients, tokenless."`
 	Tokens      []Token     `yaml:"tokens" maxlen:"64" doc:"Who may do what (isthmus token make)."`

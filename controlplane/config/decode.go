@@ -66,6 +66,7 @@ func (a At) Path(key string) string { return join(a.path, key) }
 //	word  what a list of numbers may be instead
 //	with  the key without which this one has no use
 //	private  "true": names a user, or a user's line
+//	file  "true": names a file that is read (Named)
 //	default  what stands for an absent key, as the file would have it
 //	unit  "ms" of a duration; else the file has seconds
 type decoder struct {

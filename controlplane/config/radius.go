@@ -37,7 +37,7 @@ type RADIUSServer struct {
 	AcctPort   uint16        `yaml:"accounting_port" doc:"0: 1813, over TLS 2083."`
 	Use        string        `yaml:"use" default:"both" enum:"both|authentication|accounting" doc:"What it is asked for."`
 	Secret     Secret        `yaml:"secret" max:"128" doc:"Absent, over TLS: radsec (RFC 6614)."`
-	SecretFile string        `yaml:"secret_file" max:"255" doc:"File with the secret in its first line."`
+	SecretFile string        `yaml:"secret_file" max:"255" file:"true" doc:"File with the secret in its first line."`
 	TLS        PeerTLS       `yaml:"tls" doc:"TLS in place of UDP (RFC 6614)."`
 	Source     Address       `yaml:"source" doc:"Our address; absent: the kernel's choice."`
 	Timeout    time.Duration `yaml:"timeout_ms" unit:"ms" default:"2000" min:"10" max:"60000" doc:"Doubles, up to 16 s."`
@@ -53,9 +53,9 @@ type RADIUSServer struct {
 // PeerTLS is TLS 1.2 or later with certificates on both sides.
 type PeerTLS struct {
 	At          `yaml:""`
-	CA          string `yaml:"ca" max:"255" doc:"PEM file: who signs the server's certificate."`
-	Certificate string `yaml:"certificate" max:"255" with:"ca" doc:"PEM file of ours."`
-	Key         string `yaml:"key" max:"255" with:"certificate" doc:"PEM file."`
+	CA          string `yaml:"ca" max:"255" file:"true" doc:"PEM file: who signs the server's certificate."`
+	Certificate string `yaml:"certificate" max:"255" with:"ca" file:"true" doc:"PEM file of ours."`
+	Key         string `yaml:"key" max:"255" with:"certificate" file:"true" doc:"PEM file."`
 	Name        string `yaml:"name" max:"253" with:"ca" doc:"In its certificate; absent: its address."`
 }
 
@@ -77,7 +77,7 @@ type CoAClient struct {
 	At         `yaml:""`
 	Address    Prefix `yaml:"address" req:"true" doc:"Address or prefix."`
 	Secret     Secret `yaml:"secret" max:"128" doc:"Shared secret."`
-	SecretFile string `yaml:"secret_file" max:"255" doc:"File with the secret in its first line."`
+	SecretFile string `yaml:"secret_file" max:"255" file:"true" doc:"File with the secret in its first line."`
 	Policy     string `yaml:"message_authenticator" default:"optional" enum:"required|optional" doc:"Of requests."`
 }
 
@@ -95,7 +95,7 @@ type AAA struct {
 	Name      string   `yaml:"name" default:"'{mac}'" max:"253" doc:"User name of who gives none."`
 	Password  Secret   `yaml:"password" max:"128" doc:"Its password; absent: the user name."`
 	Users     []User   `yaml:"users" maxlen:"1048576" doc:"Users of the method local."`
-	UsersFile string   `yaml:"users_file" max:"255" doc:"File with more: a list, as in users."`
+	UsersFile string   `yaml:"users_file" max:"255" file:"true" doc:"File with more: a list, as in users."`
 }
 
 // User is one of the method local.
