@@ -51,6 +51,9 @@ func damaged(err error) bool {
 	return err != nil && !errors.As(err, &path) && !errors.Is(err, errInUse)
 }
 
+// Foreign is the error of a whole store that another version has written.
+func Foreign(err error) bool { return errors.Is(err, errVersion) }
+
 const badSuffix = ".bad"
 
 // Moved is a file that cannot be read: where it was, where it is, and why.
@@ -107,10 +110,33 @@ func holder(f *os.File) int {
 	return 0
 }
 
+// lockTime is how long a control plane that is about to end may have what another waits for.
+const lockTime = 2 * time.Second
+
+// LockFolder keeps a folder of state for us alone until the file is closed, and makes the folder if it is missing.
+// Nothing is written into it.
+func LockFolder(path string) (f *os.File, err error) {
+	if err = os.MkdirAll(path, 0o755); err != nil {
+		return nil, err
+	}
+	if f, err = os.Open(path); err != nil {
+		return nil, err
+	}
+	for end := time.Now().Add(lockTime); ; time.Sleep(20 * time.Millisecond) {
+		if err = flock(f); err == nil {
+			return f, nil
+		}
+		if time.Now().After(end) {
+			f.Close()
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+}
+
 // lock opens a store for us alone. A control plane that is about to end has it a moment longer, or puts a compacted
 // file in its place.
 func lock(path string) (f *os.File, err error) {
-	for end := time.Now().Add(2 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(lockTime); ; time.Sleep(20 * time.Millisecond) {
 		if f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 			return nil, err
 		}

@@ -49,6 +49,7 @@ const (
 var (
 	castagnoli  = crc32.MakeTable(crc32.Castagnoli)
 	errEncoding = errors.New("the file does not follow its format")
+	errVersion  = errors.New("the file is of another version")
 )
 
 type head struct {
@@ -72,7 +73,7 @@ func readHead(b []byte) (h head, err error) {
 	}
 	h.recovery = time.Unix(int64(binary.LittleEndian.Uint64(b[8:])), 0)
 	if string(b[:8]) != magic {
-		return h, fmt.Errorf("%w: %q, not %q", errEncoding, b[:8], magic)
+		return h, fmt.Errorf("%w: %q, not %q", errVersion, b[:8], magic)
 	}
 	boot := b[16:headSummed]
 	for len(boot) > 0 && boot[len(boot)-1] == 0 {
