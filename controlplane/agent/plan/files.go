@@ -25,16 +25,63 @@ type Files struct {
 	placement string
 	given     string
 	Moved     store.Moved // the placement that was there, if it could not be read
+	lock      *os.File    // of their folder
 }
 
-// filesIn are those in a folder, or beside the control socket without one.
-func filesIn(folder, socket string) Files {
-	if folder == "" {
-		return Files{Applied: socket + ".applied.yaml", placement: socket + ".placement.json",
-			given: socket + ".kernel.json"}
+// Unlock lets another process have the folder.
+func (s Files) Unlock() {
+	if s.lock != nil {
+		s.lock.Close()
 	}
-	return Files{Applied: filepath.Join(folder, "applied.yaml"), placement: filepath.Join(folder, "placement.json"),
-		given: filepath.Join(folder, "kernel.json")}
+}
+
+// Place is where a control plane keeps what outlives it.
+type Place struct {
+	Folder string // empty: beside the socket
+	Socket string // that the command line talks to
+}
+
+// PlaceOf is the configuration's place; folder and socket of the command line override it.
+func PlaceOf(folder, socket string, c *config.Control) Place {
+	return Place{cmp.Or(folder, c.State), cmp.Or(socket, c.Socket)}
+}
+
+// File is the path of a file there.
+func (p Place) File(name string) string {
+	if p.Folder == "" {
+		return p.Socket + "." + name
+	}
+	return filepath.Join(p.Folder, name)
+}
+
+// Lock keeps a folder for this process until the result is closed: two control planes would take turns in writing the
+// same files. Without a folder the socket is the lock, and the result nil.
+func (p Place) Lock() (*os.File, error) {
+	if p.Folder == "" {
+		return nil, nil
+	}
+	lock, err := store.LockFolder(p.Folder)
+	if err != nil {
+		err = fmt.Errorf("control.state: %w", err)
+	}
+	return lock, err
+}
+
+// Unfinished is the name of a file that is there while a restore replaces files. What a restore that was interrupted
+// left is not started with.
+const Unfinished = "restore.unfinished"
+
+func (p Place) unfinished() error {
+	if _, err := os.Stat(p.File(Unfinished)); err == nil {
+		return fmt.Errorf("%s: a restore did not end, and its files are of two times: isthmus restore --force again",
+			p.File(Unfinished))
+	}
+	return nil
+}
+
+// filesIn are those in a place.
+func filesIn(p Place) Files {
+	return Files{Applied: p.File("applied.yaml"), placement: p.File("placement.json"), given: p.File("kernel.json")}
 }
 
 // writeWhole replaces a file in one step.
@@ -199,7 +246,15 @@ func Start(file, folder, socket string, log *slog.Logger) (*Plan, Files, error) 
 	if err != nil {
 		return nil, Files{}, err
 	}
-	state := filesIn(cmp.Or(folder, own.Control.State), cmp.Or(socket, own.Control.Socket))
+	at := PlaceOf(folder, socket, &own.Control)
+	state := filesIn(at)
+	if state.lock, err = at.Lock(); err != nil {
+		return nil, Files{}, err
+	}
+	if err = at.unfinished(); err != nil {
+		state.Unlock()
+		return nil, Files{}, err
+	}
 	placement, moved := lastKept[config.Placement](state.placement, log) // none: names decide
 	state.Moved = moved
 	if state.newerThan(file) {
@@ -215,7 +270,9 @@ func Start(file, folder, socket string, log *slog.Logger) (*Plan, Files, error) 
 		log.Warn("the file is newer than what `config apply` brought, which is forgotten", "file", file)
 	}
 	if len(placement) > 0 && len(own.Placement) > 0 {
-		own, err = MakeWith(file, own.Text, config.Here(), placement)
+		if own, err = MakeWith(file, own.Text, config.Here(), placement); err != nil {
+			state.Unlock()
+		}
 	}
 	return own, state, err
 }
