@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
 	"isthmus/controlplane/agent/dynamic"
@@ -20,6 +19,7 @@ import (
 	"isthmus/controlplane/agent/spawn"
 	"isthmus/controlplane/agent/v1"
 	"isthmus/controlplane/auth"
+	"isthmus/controlplane/backup"
 	"isthmus/controlplane/events"
 	"isthmus/controlplane/httpd"
 	"isthmus/controlplane/measure"
@@ -50,6 +50,7 @@ type Agent struct {
 	sessions *dynamic.Sessions // nil: the configuration has none
 	spawner  *spawn.Spawner    // nil: something else starts the data plane
 	owner    *reconcile.Reconciler
+	files    plan.Files // locked until Run ends
 	watcher  watcher
 	api      *serve.API
 	scraper  *serve.Scraper
@@ -68,7 +69,11 @@ func New(opt Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newAgent(opt, start, files)
+	a, err := newAgent(opt, start, files)
+	if err != nil {
+		files.Unlock()
+	}
+	return a, err
 }
 
 func newAgent(opt Options, start *plan.Plan, files plan.Files) (*Agent, error) {
@@ -76,7 +81,7 @@ func newAgent(opt Options, start *plan.Plan, files plan.Files) (*Agent, error) {
 	opt.Socket, opt.DPSocket = cmp.Or(opt.Socket, c.Socket), cmp.Or(opt.DPSocket, c.DPSocket)
 	opt.Metrics, opt.Restart = cmp.Or(opt.Metrics, c.Metrics), cmp.Or(opt.Restart, c.Restart.Policy)
 	opt.State = cmp.Or(opt.State, c.State)
-	a := &Agent{opt: opt, measures: measure.New(), spawner: supervisor(&opt, start)}
+	a := &Agent{opt: opt, files: files, measures: measure.New(), spawner: supervisor(&opt, start)}
 	if opt.StopBoth && a.spawner == nil {
 		return nil, fmt.Errorf("--stop-both: by the policy %s something else starts the data plane",
 			opt.Restart)
@@ -103,19 +108,24 @@ func newAgent(opt Options, start *plan.Plan, files plan.Files) (*Agent, error) {
 		period: watchPeriod}
 	a.api = serve.New(serve.Options{State: state, Owner: a.owner, Sessions: a.sessions,
 		SignIns: a.sessions.SignedIn(), Associations: a.sessions, Subscribers: a.sessions.SignedIn(),
-		Events: a.events, Guard: a.guard, DPSocket: opt.DPSocket, DPBinary: opt.DPBinary, Log: opt.Log})
+		Events: a.events, Guard: a.guard, DPSocket: opt.DPSocket, DPBinary: opt.DPBinary, Kept: opt.kept,
+		Log: opt.Log})
 	a.scraper = &serve.Scraper{State: state, Sessions: a.sessions, Tables: a.api.Tables, Log: opt.Log,
 		Listeners: func() []*httpd.Listener { return a.listeners }}
 	a.probes = &serve.Probes{State: state}
 	return a, nil
 }
 
+// place is where the process keeps what outlives it.
+func (o *Options) place() plan.Place { return plan.Place{Folder: o.State, Socket: o.Socket} }
+
 // beside is the name of a file in the state folder, or beside the socket without one.
-func (o *Options) beside(name string) string {
-	if o.State == "" {
-		return o.Socket + "." + name
-	}
-	return filepath.Join(o.State, name)
+func (o *Options) beside(name string) string { return o.place().File(name) }
+
+// kept are the files that outlive the process. The environment may have placed them, and is its own.
+func (o *Options) kept() (v1.Kept, error) {
+	return backup.Kept(o.Version, backup.Place{Config: o.File, Folder: o.State, Socket: o.Socket,
+		Environ: os.Environ()})
 }
 
 // newEvents makes the log of events. Changes by operators are in a file, too, where control.state names a folder.
@@ -147,6 +157,7 @@ func (a *Agent) Run(ctx context.Context, hangup <-chan os.Signal) {
 	ctx, cancel := context.WithCancel(ctx)
 	control := &a.owner.Plan().Control
 	a.sessions.Start(ctx, control.UsagePeriod)
+	defer a.files.Unlock()
 	defer a.sessions.Wait()
 	a.events.Publish("control.started", a.opt.Version, "pid", os.Getpid(), "file", a.opt.File)
 	watched := make(chan struct{})

@@ -152,6 +152,35 @@ func digests(s intent.State) []api.Digest {
 	return out
 }
 
+// What a gateway keeps is in its backup, but for what is this kernel's or was unreadable.
+func TestAllStateIsInABackup(t *testing.T) {
+	s, dir := dptest.Start(t), t.TempDir()
+	a, stop := launchMobile(t, s, dir, upf+instances+signingIn+"control: {api: {listen: [127.0.0.1:0]}}\n")
+	defer stop()
+	servers, err := a.listenAll() // it makes the certificate
+	testkit.Must(t, err)
+	for _, l := range servers {
+		l.Close()
+	}
+	p, err := plan.Make("applied", []byte(upf+instances+signingIn))
+	testkit.Must(t, err)
+	p.Applied = true
+	_, err = a.owner.Apply(t.Context(), p)
+	testkit.Must(t, err)
+	kept, err := a.opt.kept()
+	testkit.Must(t, err)
+	known := map[string]bool{dir + "/kernel.json": true, dir + "/isthmus.sock": true}
+	for _, f := range kept.Files {
+		known[f.Path] = true
+	}
+	list, err := os.ReadDir(dir)
+	testkit.Must(t, err)
+	for _, e := range list {
+		testkit.ErrorIf(t, !known[filepath.Join(dir, e.Name())], "%s is in no backup", e.Name())
+	}
+	testkit.ErrorIf(t, len(list) < 6, "%v", list)
+}
+
 // Each damaged file of a former process is moved aside and reported: the control plane starts without it.
 func TestDamagedStateIsTold(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()

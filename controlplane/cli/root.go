@@ -32,8 +32,8 @@ func newRoot(e *env) *cobra.Command {
 		Use:   "isthmus",
 		Short: "control plane and command line of the Isthmus gateway",
 		Long: "Control plane and command line of the Isthmus gateway.\n\n" +
-			"`isthmus run` is the control plane. The other commands talk to it, but for replay, store\n" +
-			"and config check. isthmus-lab, the laboratory's program, has bench, demo, lab,\n" +
+			"`isthmus run` is the control plane. The other commands talk to it, but for replay, store,\n" +
+			"restore and config check. isthmus-lab, the laboratory's program, has bench, demo, lab,\n" +
 			"control-load and stream.",
 		Example: "  isthmus run -c gateway.yaml\n  isthmus status --wait 5s\n  isthmus show drop",
 	}
@@ -42,7 +42,7 @@ func newRoot(e *env) *cobra.Command {
 		runCommand(e), showCommand(e), configCommand(e), associationCommand(e), statusCommand(e),
 		topCommand(e), traceCommand(e), explainCommand(e), captureCommand(e), eventsCommand(e), replayCommand(e),
 		storeCommand(e), tokenCommand(e), apiCommand(e), doctorCommand(e), supportCommand(e), versionCommand(e),
-		shellCommand(e), clearCommand(e), drainCommand(e), resumeCommand(e),
+		shellCommand(e), clearCommand(e), drainCommand(e), resumeCommand(e), backupCommand(e), restoreCommand(e),
 	)
 	root.AddCommand(labCommands(e)...)
 	return root

@@ -85,6 +85,12 @@ func (a *API) routes(document []byte) []endpoint {
 			text("name", "of the text, for messages")), "application/yaml", ""), auth.Read, a.handleCheck},
 		{op("POST", "/v1/config/reload", "reloadConfig", "read the control plane's own file again",
 			v1.Result{}, dry), auth.Operate, a.handleReload},
+		{op("GET", "/v1/kept", "kept",
+			"where the control plane's machine has the files that outlive it, for isthmus backup", v1.Kept{}),
+			auth.Operate, func(w http.ResponseWriter, _ *http.Request) {
+				kept, err := a.Kept()
+				answer(w, kept, err)
+			}},
 		{op("POST", "/v1/association/release", "releaseAssociation",
 			"ask a CP function to release its association",
 			v1.Result{}, text("id", "its node id"), whole("graceful", "seconds that it has")), auth.Operate,

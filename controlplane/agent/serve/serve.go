@@ -69,6 +69,7 @@ type Options struct {
 	Guard        *auth.Guard
 	DPSocket     string // where a trace has a connection of its own
 	DPBinary     string // which compiles a trace's filter
+	Kept         func() (v1.Kept, error)
 	Log          *slog.Logger
 }
 

@@ -57,6 +57,20 @@ type Status struct {
 	DroppedFollowers uint64 `json:"dropped_followers"` // that were too slow
 }
 
+// Kept is what outlives a control plane, and where its machine has it.
+type Kept struct {
+	Version string     `json:"version"`
+	Node    string     `json:"node"` // Node ID of PFCP, else the machine's name
+	DUID    string     `json:"duid"` // of DHCPv6, if the machine's id makes it; else empty
+	Files   []KeptFile `json:"files"`
+}
+
+// KeptFile is a file that is there, or may be.
+type KeptFile struct {
+	Role string `json:"role"` // config, state/NAME, named/KEY or applied/KEY of the configuration
+	Path string `json:"path"`
+}
+
 // Ended is how the data plane ended last that the control plane starts.
 type Ended struct {
 	How   string    `json:"how"`   // ended by signal 6 (SIGABRT), ended with exit status 1, does not start: why
