@@ -237,5 +237,13 @@ func how(state *os.ProcessState) string {
 	if !ok || !status.Signaled() {
 		return "ended with " + state.String() // exit status 1
 	}
-	return fmt.Sprintf("ended by signal %d (%s)", status.Signal(), unix.SignalName(status.Signal()))
+	return fmt.Sprintf("ended by signal %d (%s)%s", status.Signal(), unix.SignalName(status.Signal()),
+		meaning[status.Signal()])
+}
+
+// meaning of signals that the process can say nothing about itself.
+var meaning = map[syscall.Signal]string{
+	syscall.SIGILL:  ", so its program may be for another processor: build it with ISTHMUS_PORTABLE=1",
+	syscall.SIGKILL: ", perhaps by the kernel for lack of memory (dmesg, memory limit of the cgroup)",
+	syscall.SIGBUS:  ", perhaps for lack of huge pages or of room in /dev/shm",
 }
