@@ -64,7 +64,7 @@ static int serve(const char *path, int huge, uint32_t memory, int argc, char **a
 			control_run_timers();
 	}
 	if (engine_failed())
-		LOG(ERR, "the engine did not start; ends to be started afresh\n");
+		LOG(ERR, "ends without an engine, to be started afresh\n");
 	else
 		LOG(NOTICE, "stops on signal %d\n", (int)stopping);
 	engine_stop_workers();

@@ -32,16 +32,26 @@ static void lcores(char *to, size_t n)
 	snprintf(to + used, n - used, ")");
 }
 
-static unsigned long free_huge_pages(void)
+// Of the sizes that a pattern of /sys names.
+static unsigned long free_huge_pages(const char *sizes)
 {
-	FILE *f = fopen("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "r");
-	unsigned long n = 0;
+	char path[96];
+	unsigned long n, sum = 0;
+	glob_t found;
 
-	if (f != NULL && fscanf(f, "%lu", &n) != 1)
-		n = 0;
-	if (f != NULL)
-		fclose(f);
-	return n;
+	snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-%s/free_hugepages", sizes);
+	if (glob(path, 0, NULL, &found) != 0)
+		return 0;
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		FILE *f = fopen(found.gl_pathv[i], "r");
+
+		if (f != NULL && fscanf(f, "%lu", &n) == 1)
+			sum += n;
+		if (f != NULL)
+			fclose(f);
+	}
+	globfree(&found);
+	return sum;
 }
 
 // A card that a uio driver has knows physical addresses alone, as no IOMMU translates for it.
@@ -66,7 +76,14 @@ int engine_eal_init(const char *program, int huge, uint32_t memory_mb, int argc,
 		return -1;
 	}
 	if (huge < 0)
-		huge = free_huge_pages() >= HUGE_PAGES_WANTED;
+		huge = free_huge_pages("2048kB") >= HUGE_PAGES_WANTED;
+	if (huge && free_huge_pages("*") == 0) {
+		LOG(ERR,
+			"huge pages are asked for, and none is free: sysctl vm.nr_hugepages=%d, or "
+			"engine.huge_pages: \"off\"\n",
+			HUGE_PAGES_WANTED);
+		return -1;
+	}
 	lcores(cores, sizeof(cores));
 	snprintf(name, sizeof(name), "%s", program);
 	args[n++] = name;

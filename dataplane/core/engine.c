@@ -2,6 +2,7 @@
 // The ENGINE object: starts workers, the packet pool and the modules, once in the life of the process.
 #include "core/engine.h"
 #include "core/hold.h"
+#include "core/log.h"
 #include <errno.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -114,6 +115,12 @@ static int finish_stage(void)
 	if (error == 0)
 		error = worker_start_all();
 	failed = error != 0;
+	if (failed) {
+		struct api_status why = {0};
+
+		object_error_status(&why);
+		LOG(ERR, "the engine does not start: %s\n", why.text);
+	}
 	return error;
 }
 

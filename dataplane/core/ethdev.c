@@ -6,6 +6,8 @@
 #include "core/steering.h"
 #include "isthmus_api.h"
 #include <errno.h>
+#include <limits.h>
+#include <linux/capability.h>
 #include <net/if.h>
 #include <rte_bus.h>
 #include <rte_dev.h>
@@ -18,6 +20,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define L2_ROOM 26 // Ethernet, two tags and FCS
@@ -101,11 +104,42 @@ static const char *pmd_of(const char *driver)
 	return strcmp(driver, "net_bond") == 0 ? "net_bonding" : driver;
 }
 
+// Without it the driver cannot work; empty when this process has it.
+static const char *lacks(const char *driver)
+{
+	static const struct {
+		const char *driver, *name;
+		uint32_t bit;
+	} needs[] = {{"net_af_packet", "CAP_NET_RAW", CAP_NET_RAW}, {"net_af_xdp", "CAP_NET_RAW", CAP_NET_RAW},
+		{"net_pcap", "CAP_NET_RAW", CAP_NET_RAW}, {"net_tap", "CAP_NET_ADMIN", CAP_NET_ADMIN}};
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct has[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
+	if (syscall(SYS_capget, &head, has) != 0)
+		return "";
+	for (size_t i = 0; i < RTE_DIM(needs); i++)
+		if (strcmp(driver, needs[i].driver) == 0 && (has[0].effective >> needs[i].bit & 1) == 0)
+			return needs[i].name;
+	return "";
+}
+
+// The kernel's driver of a PCI device, by its folder in /sys. DPDK opens it under few of them.
+static void kernel_driver(const char *path, char *driver, size_t n)
+{
+	char link[PATH_MAX], to[PATH_MAX];
+
+	snprintf(link, sizeof(link), "%s/driver", path);
+	ssize_t length = readlink(link, to, sizeof(to) - 1);
+	to[length < 0 ? 0 : length] = 0;
+	const char *slash = strrchr(to, '/');
+	snprintf(driver, n, "%s", slash != NULL ? slash + 1 : "none");
+}
+
 // DPDK returns EPERM (-1) for most failures: this finds the real cause.
 static int not_taken(const struct ethdev_source *source, const struct ethdev_handle *h, const char *args, int error,
 	const struct refusal *r)
 {
-	char path[sizeof("/sys/bus/pci/devices/") + sizeof(h->device)], name[IF_NAMESIZE] = "";
+	char path[sizeof("/sys/bus/pci/devices/") + sizeof(h->device)], name[64] = "";
 	int packet = strcmp(source->driver, "net_af_packet") == 0 || strcmp(source->driver, "net_af_xdp") == 0;
 	const char *iface = packet ? strstr(args, "iface=") : NULL;
 
@@ -116,8 +150,17 @@ static int not_taken(const struct ethdev_source *source, const struct ethdev_han
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", h->device);
 	if (strcmp(h->bus, "pci") == 0 && access(path, F_OK) != 0)
 		return refuse(r, ENODEV, "there is no PCI device %s here", h->device);
-	return refuse(r, ENODEV, "%s does not take \"%s\": %s", source->driver, args,
-		abs(error) == EPERM ? "the log may say why" : rte_strerror(abs(error)));
+	const char *why = log_heard()[0] != 0 ? log_heard() : rte_strerror(abs(error));
+	if (strcmp(h->bus, "pci") == 0) {
+		kernel_driver(path, name, sizeof(name));
+		return refuse(r, ENODEV,
+			"PCI device %s cannot be opened, its driver in the kernel is %s (dpdk-devbind.py -s): %s",
+			h->device, name, why);
+	}
+	if (lacks(source->driver)[0] != 0)
+		return refuse(r, EPERM, "%s needs %s, which this process has not: %s", source->driver,
+			lacks(source->driver), why);
+	return refuse(r, ENODEV, "%s does not take \"%s\": %s", source->driver, args, why);
 }
 
 // `number` distinguishes the members of one device.
@@ -142,6 +185,7 @@ static int probe(struct ethdev *e, const struct ethdev_source *source, const cha
 	}
 	if (rte_eth_dev_get_port_by_name(h->device, &h->id) == 0)
 		return refuse(r, EBUSY, "device %s serves another port", h->device);
+	log_listen();
 	error = rte_eal_hotplug_add(h->bus, h->device, args);
 	if (error != 0)
 		return not_taken(source, h, args, error, r);

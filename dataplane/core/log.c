@@ -20,6 +20,8 @@ RTE_LOG_REGISTER_DEFAULT(core_logtype, NOTICE)
 static struct {
 	const char *program;
 	int begun; // the last text had no end of its line
+	int listens;
+	char heard[160];
 } out;
 static __thread int hushed;
 
@@ -35,6 +37,10 @@ static void write_line(const char *line, size_t n, int foreign, int ends)
 {
 	if (!out.begun && foreign && (n == 0 || is_of_secondary(line, n)))
 		return;
+	if (!out.begun && foreign && out.listens) {
+		snprintf(out.heard, sizeof(out.heard), "%.*s", (int)n, line);
+		out.listens = 0;
+	}
 	if (out.begun)
 		fprintf(stderr, "%.*s%s", (int)n, line, ends ? "\n" : "");
 	else
@@ -95,4 +101,15 @@ void log_drivers(void)
 void log_hush(int on)
 {
 	hushed = on;
+}
+
+void log_listen(void)
+{
+	out.listens = 1;
+	out.heard[0] = 0;
+}
+
+const char *log_heard(void)
+{
+	return out.heard;
 }

@@ -15,5 +15,9 @@ int log_open(const char *program);
 void log_drivers(void);
 // Suppresses DPDK's messages about this thread, until 0: for attempts that may fail and that the caller reports itself.
 void log_hush(int on);
+// Remembers the next line of DPDK or its drivers, which says the cause; later ones say what did not work then.
+void log_listen(void);
+// That line, until the next log_listen(); empty without one.
+const char *log_heard(void);
 
 #endif

@@ -60,6 +60,28 @@ static void hushed(void)
 	rte_log(RTE_LOG_ERR, (uint32_t)driver, "theirs\n");
 }
 
+// The first line of others, whole; not ours.
+static void heard(void)
+{
+	log_listen();
+	LOG(WARNING, "ours\n");
+	assert_string_equal(log_heard(), "");
+	rte_log(RTE_LOG_ERR, (uint32_t)driver, "tap_mp_req_on_rxtx(): Failed to send\n");
+	rte_log(RTE_LOG_ERR, (uint32_t)driver, "the cause\nwhat follows\n");
+	assert_string_equal(log_heard(), "the cause");
+	rte_log(RTE_LOG_ERR, (uint32_t)driver, "more\n");
+	assert_string_equal(log_heard(), "the cause");
+	log_listen();
+	assert_string_equal(log_heard(), "");
+}
+
+static void listen(void **state)
+{
+	becomes("isthmus-dp: ours\nisthmus-dp: DPDK: the cause\nisthmus-dp: DPDK: what follows\nisthmus-dp: DPDK: "
+		"more\n",
+		heard);
+}
+
 static void form(void **state)
 {
 	becomes("isthmus-dp: port core: up\nisthmus-dp: share: no room\n", our_words);
@@ -74,7 +96,7 @@ static void hush(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest list[] = {cmocka_unit_test(form), cmocka_unit_test(hush)};
+	const struct CMUnitTest list[] = {cmocka_unit_test(form), cmocka_unit_test(hush), cmocka_unit_test(listen)};
 
 	return cmocka_run_group_tests(list, setup, NULL);
 }

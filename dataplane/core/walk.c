@@ -302,8 +302,10 @@ int worker_start_all(void)
 
 			CPU_ZERO(&set);
 			CPU_SET(worker_get(i)->cpu, &set);
-			if (pthread_setaffinity_np(threads.thread[i], sizeof(set), &set) != 0)
-				LOG(WARNING, "worker %u cannot be pinned to CPU %d\n", i, worker_get(i)->cpu);
+			error = pthread_setaffinity_np(threads.thread[i], sizeof(set), &set);
+			if (error != 0)
+				LOG(WARNING, "worker %u cannot be pinned to CPU %d: it floats (cpuset, engine.cpus): %s\n", i,
+					worker_get(i)->cpu, strerror(error));
 		}
 	}
 	return 0;
