@@ -155,7 +155,7 @@ func digests(s intent.State) []api.Digest {
 // What a gateway keeps is in its backup, but for what is this kernel's or was unreadable.
 func TestAllStateIsInABackup(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
-	a, stop := launchMobile(t, s, dir, upf+instances+signingIn+"control: {api: {listen: [127.0.0.1:0]}}\n")
+	a, stop := launchMobile(t, s, dir, upf+instances+signingIn+"control: {api: {listen: [127.0.0.1], anonymous: read}}\n")
 	defer stop()
 	servers, err := a.listenAll() // it makes the certificate
 	testkit.Must(t, err)

@@ -38,15 +38,13 @@ func TestDamage(t *testing.T) {
 	good := written(t, nil)
 	b, err := Read(bytes.NewReader(good))
 	testkit.Must(t, err)
-	testkit.Equal(t, fmt.Sprint(b.Manifest.Members[0].Modified.Equal(taken), string(b.Data[1])), "true key", "read")
+	testkit.Equal(t, fmt.Sprintf("%s %v", b.Data[1], b.Manifest.Members[0].Modified.Equal(taken)), "key true", "read")
 	for i := range good {
-		for _, bit := range []byte{1, 1 << (i % 8), 0x80} {
-			harmed := bytes.Clone(good)
-			harmed[i] ^= bit
-			_, err := Read(bytes.NewReader(harmed))
-			testkit.ErrorIf(t, err == nil, "octet %d, bit %#x: taken", i, bit)
-		}
-		_, err := Read(bytes.NewReader(good[:i]))
+		harmed := bytes.Clone(good)
+		harmed[i] ^= 1 << (i % 8)
+		_, err := Read(bytes.NewReader(harmed))
+		testkit.ErrorIf(t, err == nil, "octet %d, bit %d: taken", i, i%8)
+		_, err = Read(bytes.NewReader(good[:i]))
 		testkit.ErrorIf(t, err == nil, "cut at %d: taken", i)
 	}
 	for _, more := range [][]byte{{0}, make([]byte, 512), good} {
@@ -119,7 +117,7 @@ func running(t *testing.T) *machine {
 	m.write(t, "etc/isthmus.yaml", small, 0o640)
 	m.write(t, "secrets/key.pem", "private", 0o600)
 	m.write(t, "secrets/cert.pem", "public", 0o644)
-	m.write(t, "state/applied.yaml", "control: {api: {listen: [127.0.0.1:9443], certificate: "+m.dir+
+	m.write(t, "state/applied.yaml", "control: {api: {listen: [127.0.0.1:9443], anonymous: read, certificate: "+m.dir+
 		"/secrets/cert.pem, key: "+m.dir+"/secrets/key.pem}}\nports: [{name: core, driver: synth, role: core}]\n", 0o600)
 	m.write(t, "state/placement.json", "{}", 0o600)
 	m.write(t, "state/api.key", "own", 0o600)
@@ -156,7 +154,7 @@ func TestOntoAnotherMachine(t *testing.T) {
 	applied := from.dir + "/secrets/"
 	testkit.Equal(t, to.files(t), `etc/isthmus.yaml 640 ports: [{name: core, driver: synth, role: core}]
 state/api.key 600 own
-state/applied.yaml 600 control: {api: {listen: [127.0.0.1:9443], certificate: `+applied+`cert.pem, key: `+applied+`key.pem}}
+state/applied.yaml 600 control: {api: {listen: [127.0.0.1:9443], anonymous: read, certificate: `+applied+`cert.pem, key: `+applied+`key.pem}}
 ports: [{name: core, driver: synth, role: core}]
 state/audit.log 600 {}
 state/placement.json 600 {}

@@ -45,6 +45,7 @@ type file struct {
 	*Member
 	to, staged string
 	data       []byte
+	same       bool   // it is there with these contents already
 	was        string // where the former file is; empty: there was none
 	done       bool
 }
@@ -100,7 +101,8 @@ func (r *Restore) occupied() error {
 	var there []string
 	for _, f := range r.files {
 		comes[f.to] = true
-		if is, err := os.ReadFile(f.to); err == nil && !bytes.Equal(is, f.data) {
+		is, err := os.ReadFile(f.to)
+		if f.same = err == nil && bytes.Equal(is, f.data); err == nil && !f.same {
 			there = append(there, f.to)
 		} else if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscallNotDir) {
 			return err
@@ -270,11 +272,13 @@ func (r *Restore) commit(interrupted bool) error {
 		return before, os.Rename(path, before)
 	}
 	for _, f := range r.files {
-		was, err := aside(f.to)
-		if err != nil {
-			return err
+		if !f.same {
+			was, err := aside(f.to)
+			if err != nil {
+				return err
+			}
+			f.was = was
 		}
-		f.was = was
 		if err := os.Rename(f.staged, f.to); err != nil {
 			return err
 		}
@@ -299,7 +303,7 @@ func (r *Restore) commit(interrupted bool) error {
 func (r *Restore) undo(unfinished string, interrupted bool) (err error) {
 	for _, f := range r.files {
 		os.Remove(f.staged)
-		if f.done && f.was == "" {
+		if f.done && f.was == "" && !f.same {
 			err = errors.Join(err, os.Remove(f.to))
 		}
 		if f.was != "" {

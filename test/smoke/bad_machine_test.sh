@@ -58,8 +58,8 @@ ends() {
 # the log has it.
 # usage: gateway ROW STATUS SENTENCE [WRAPPER...]
 settled() {
-	isthmus status -j >"$SEEN/status.json" 2>/dev/null &&
-		jq -e '.dp_ended.times > 0 or .data_plane != "away"' "$SEEN/status.json"
+	isthmus status -j >"$SEEN/status.json" 2>/dev/null || true # it fails unless both are ready
+	[[ -s $SEEN/status.json ]] && jq -e '.dp_ended.times > 0 or .data_plane != "away"' "$SEEN/status.json"
 }
 gateway() {
 	local status=0 pid
@@ -100,7 +100,19 @@ ends "EAL's memory" 1 "DPDK does not start" "$BIN/isthmus-dp" --socket "$DIR/dp.
 clean "EAL's memory"
 
 # usage: in_cgroup CONTROLLER SETTING=VALUE...: makes one, where this machine has them; false: it has not
-GROUP=/sys/fs/cgroup
+GROUP=/sys/fs/cgroup group=
+leave() { # a cgroup does not end with this script's namespaces
+	local status=$?
+	set +e
+	trap - ERR
+	if [[ -d $group ]]; then
+		kill -9 -1
+		wait_for 10 rmdir "$group"
+	fi
+	(exit "$status")
+	finish
+}
+trap leave EXIT
 in_cgroup() {
 	local set
 	group=$GROUP/$1/isthmus-test-$$-$RANDOM
@@ -118,7 +130,7 @@ if [[ -d $GROUP/cpuset ]] && in_cgroup cpuset cpuset.cpus=0 cpuset.mems=0; then
 	config "engine: {huge_pages: \"off\", packet_buffers: 8192, workers: 2, cpus: [0, 1], idle_sleep: true,
   limits: {sessions: 64, flows: 64}}"
 	gateway "a cpuset of one" 0 "worker 1 cannot be pinned to CPU 1: it floats" "${inside[@]}" "$group"
-	rmdir "$group"
+	wait_for 10 rmdir "$group"
 	clean "a cpuset of one"
 else
 	echo "not tried: a cpuset of one (no cgroup of version 1 for it)"
