@@ -154,11 +154,13 @@ func TestCommands(t *testing.T) {
 		{"config show --effective", 0, "ports: [] # in effect\n", ""},
 		{"config schema", 0, "\"$id\": \"urn:isthmus:config:1\"", ""},
 		{"config diff", 0, "~ ports[a].mtu: 1 -> 2\nnote: n\nnote: port a: no device\n", ""},
-		{"config apply --dry-run", 0, "would be applied: 5 objects, 1 to send, 2 to delete\n  change port a\n  ... and 2 more\n" +
-			"note: n\nnote: port a: no device\n", ""},
+		{"config apply --dry-run", 0, "would be applied: 5 objects, 1 to send, 2 to delete\n" +
+			"  change port a\n  ... and 2 more\nnote: n\nnote: port a: no device\n", ""},
 		{"config diff /nonexistent", command.ExitFailed, "", "no such file"},
-		{"config check " + absent, 0, "note: port a: no device 0000:ff:1f.7 here now (lspci -D; or change ports[].device)", ""},
-		{"config check " + unset, command.ExitFailed, "", "engine.workers: ${ISTHMUS_TEST_UNSET}: the environment has no"},
+		{"config check " + absent, 0,
+			"note: port a: no device 0000:ff:1f.7 here now (lspci -D; or change ports[].device)", ""},
+		{"config check " + unset, command.ExitFailed, "",
+			"engine.workers: ${ISTHMUS_TEST_UNSET}: the environment has no"},
 		{"config apply", 0, "applied: 5 objects, 1 sent, 2 deleted", ""},
 		{"config check " + good, 0, "note: refused while the data plane runs: port a", ""},
 		{"config check " + file, command.ExitFailed, "", file +

@@ -25,10 +25,12 @@ func TestCPUsOfTheProcess(t *testing.T) {
 		{"cpus: auto, workers: 2", Site{CPUs: with(0, 1, 2, 3)}, "2 [1 2] workers on CPU 1-2 (auto: of 0-3)"},
 		{"cpus: auto", Site{CPUs: with(0, 1, 2, 3), Environ: []string{"ISTHMUS_ENGINE_WORKERS=1"}},
 			"1 [1] workers on CPU 1 (auto: of 0-3)"},
-		{"cpus: auto", Site{CPUs: with(0, 1, 2, 3), Kept: []int{7}}, "1 [7] workers on CPU 7 (auto: as the data plane runs)"},
+		{"cpus: auto", Site{CPUs: with(0, 1, 2, 3), Kept: []int{7}},
+			"1 [7] workers on CPU 7 (auto: as the data plane runs)"},
 		{"cpus: auto, workers: 2", Site{CPUs: with(0, 1, 2, 3), Kept: []int{7}},
 			"2 [1 2] workers on CPU 1-2 (auto: of 0-3)"},
-		{`cpus: "${CPUS}"`, Site{CPUs: with(0, 1), Environ: []string{"CPUS=auto"}}, "1 [1] workers on CPU 1 (auto: of 0-1)"},
+		{`cpus: "${CPUS}"`, Site{CPUs: with(0, 1), Environ: []string{"CPUS=auto"}},
+			"1 [1] workers on CPU 1 (auto: of 0-1)"},
 		{"cpus: auto", Site{}, "1 [] workers on no CPU of their own"},
 		{"cpus: [3]", Site{CPUs: with(0, 1)}, "1 [3] "},
 		{"workers: 2", Site{CPUs: with(0, 1)}, "2 [] "},
@@ -43,12 +45,14 @@ func TestCPUsOfTheProcess(t *testing.T) {
 		on     *cpuset.Machine
 		want   string
 	}{
-		{"cpus: auto, workers: 2", with(5), "x.yaml:1: engine.cpus: auto: 2 workers, and this process may use CPU 5 alone"},
+		{"cpus: auto, workers: 2", with(5),
+			"x.yaml:1: engine.cpus: auto: 2 workers, and this process may use CPU 5 alone"},
 		{"cpus: auto, workers: 4", with(0, 1, 2, 3), "CPUs 0-3, of which one is left to the control plane"},
 		{"cpus: automatic", nil, `x.yaml:1: engine.cpus: needs a list, or the word auto, found "automatic"`},
 		{"cpus: -2", nil, "needs a list, or the word auto"},
 		{"cpus: [-2]", nil, "-2 is not between -1 and 4095"},
-		{"cpus: auto", &cpuset.Machine{Allowed: func() ([]int, error) { return nil, errors.New("no look") }}, "no look"},
+		{"cpus: auto", &cpuset.Machine{Allowed: func() ([]int, error) { return nil, errors.New("no look") }},
+			"no look"},
 	} {
 		_, err := ParseOn(Site{CPUs: r.on}, "x.yaml", []byte("engine: {"+r.engine+"}\n"+base), nil)
 		testkit.Refused(t, err, r.want)

@@ -23,7 +23,8 @@ func TestDiff(t *testing.T) {
 		{"peer: 10.0.0.2", "peer: 10.0.0.2, qfi_dscp: {9: 10, 10: 46}", "~ paths[upf].qfi_dscp: {} -> {9: 10, 10: 46}"},
 		{"[10.0.0.1/24]", "[10.0.0.1/24, 10.7.0.1/24]",
 			"~ interfaces[n3].addresses: [10.0.0.1/24] -> [10.0.0.1/24, 10.7.0.1/24]"},
-		{"paths:", "routes: [{prefix: 10.1.0.0/16, via: 10.0.0.9}]\ncontrol: {restart: {delay_ms: 7}, metrics: \"\"}\npaths:",
+		{"paths:", "routes: [{prefix: 10.1.0.0/16, via: 10.0.0.9}]\n" +
+			"control: {restart: {delay_ms: 7}, metrics: \"\"}\npaths:",
 			"~ control.metrics: 127.0.0.1:9464 -> \"\"|~ control.restart.delay_ms: 100 -> 7|" +
 				"+ routes: {prefix: 10.1.0.0/16, via: 10.0.0.9}"},
 		{"paths:", "aaa: {users: [{name: anna, password: hush}]}\npaths:",
@@ -32,7 +33,8 @@ func TestDiff(t *testing.T) {
 		from, to := mustParse(t, base), mustParse(t, strings.Replace(base, r.from, r.to, 1))
 		testkit.Equal(t, strings.Join(Diff(from, to), "|"), r.want, "%s", r.to)
 		back := strings.Join(Diff(to, from), "|")
-		testkit.ErrorIf(t, strings.Count(back, "|") != strings.Count(r.want, "|") || (back == "") != (r.want == ""), "back: %s", back)
+		testkit.ErrorIf(t, strings.Count(back, "|") != strings.Count(r.want, "|") || (back == "") != (r.want == ""),
+			"back: %s", back)
 	}
 	secret := func(word string) *Config {
 		return mustParse(t, base+"aaa: {users: [{name: anna, password: "+word+"}]}\n")

@@ -153,7 +153,11 @@ func over(under, later *yaml.Node, t reflect.Type, tag reflect.StructTag) *yaml.
 		return under
 	case scalar:
 		return later
-	case t.Kind() == reflect.Struct && under.Kind == yaml.MappingNode && later.Kind == yaml.MappingNode:
+	case isNull(under):
+		return later
+	case (t.Kind() == reflect.Struct || t.Kind() == reflect.Map) && under.Kind != yaml.MappingNode:
+		return under // a fault, which nothing may hide
+	case t.Kind() == reflect.Struct && later.Kind == yaml.MappingNode:
 		_, fields := keys(t)
 		return mapping(under, later, func(key string, a, b *yaml.Node) *yaml.Node {
 			if i, known := fields[key]; known {
@@ -161,12 +165,15 @@ func over(under, later *yaml.Node, t reflect.Type, tag reflect.StructTag) *yaml.
 			}
 			return b
 		})
-	case t.Kind() == reflect.Map && under.Kind == yaml.MappingNode && later.Kind == yaml.MappingNode:
+	case t.Kind() == reflect.Map && later.Kind == yaml.MappingNode:
 		return mapping(under, later, func(_ string, a, b *yaml.Node) *yaml.Node { return over(a, b, t.Elem(), "") })
 	case t.Kind() == reflect.Slice && isSection(t.Elem()):
 		one := tag.Get("one") == "true"
 		a, b := entries(under, one), entries(later, one)
-		if a == nil || b == nil {
+		switch {
+		case a == nil:
+			return under
+		case b == nil:
 			return later
 		}
 		return list(a, b, t.Elem())

@@ -96,6 +96,12 @@ func TestFaultsOfDropIns(t *testing.T) {
 		_, err := Parse(file, text)
 		testkit.Refused(t, err, Folder(file)+strings.ReplaceAll(r.want, "FILE", file))
 	}
+	for fault, want := range map[string]string{"- a\n": ":1: needs a mapping", "ports: 7\n": ":1: ports: needs a list",
+		"engine: 7\n": ":1: engine: needs a mapping"} {
+		file, text := dropIns(t, fault, "1.yaml", "engine: {workers: 1}\n"+base)
+		_, err := Parse(file, text)
+		testkit.Refused(t, err, file+want)
+	}
 	file, text := dropIns(t, base+"engine: {workers: 17}\n", "1.yaml", "control: {}\n")
 	_, err := Parse(file, text)
 	testkit.Refused(t, err, file+":8: engine.workers: 17 is not between 1 and 16")

@@ -92,9 +92,9 @@ func MakeWith(file string, data []byte, site config.Site, before config.Placemen
 	if c.Engine.AutoCPUs {
 		cpus = c.Engine.CPUs
 	}
-	return &Plan{CPUs: cpus, Placed: c.Engine.Placed(), File: file, DropIns: config.Files(data), PFCP: &c.PFCP, SignIn: signInOf(c), Settings: sessionSettings(c), NATLog: c.NATLog,
-		Instances: c.Instances, Text: slices.Clone(data), Control: c.Control, HugePages: c.Engine.HugePages,
-		Limits:    c.Engine.Limits,
+	return &Plan{File: file, Text: slices.Clone(data), DropIns: config.Files(data), Control: c.Control,
+		HugePages: c.Engine.HugePages, Limits: c.Engine.Limits, CPUs: cpus, Placed: c.Engine.Placed(),
+		PFCP: &c.PFCP, SignIn: signInOf(c), Settings: sessionSettings(c), NATLog: c.NATLog, Instances: c.Instances,
 		Objects:   objects,
 		Placement: c.Placement(), Clones: clonesOf(c, announced), Announcing: announced,
 		Ports: c.Ports, Narrow: c.Narrow}, nil

@@ -133,7 +133,7 @@ type Result struct {
 
 	// Of a dry run: what a change would do.
 	DryRun  bool     `json:"dry_run,omitempty"`
-	Keys    []string `json:"keys,omitempty"`    // of the configuration: "~ path: old -> new", "+ path: new", "- path: old"
+	Keys    []string `json:"keys,omitempty"`    // "~ path: old -> new", "+ path: new", "- path: old"
 	Changes []string `json:"changes,omitempty"` // objects of the data plane: add, change or delete, kind and name
 	More    int      `json:"more,omitempty"`    // changes that are not named
 	Here    []string `json:"here,omitempty"`    // what this machine lacks for ports
