@@ -57,7 +57,8 @@ func (r *Restore) Bound() (list []string) {
 		case "pci":
 			add(exists("/sys/bus/pci/devices/"+name), "%s: PCI address %s", key, name)
 		case "net_af_packet", "net_af_xdp":
-			add(exists("/sys/class/net/"+name), "%s: interface %s", key, name)
+			_, err := net.InterfaceByName(name) // /sys may be of another namespace
+			add(err == nil, "%s: interface %s", key, name)
 		}
 	}
 	for i := range c.Ports {

@@ -194,7 +194,7 @@ func (e *env) tellRestore(r *backup.Restore, dry bool) error {
 		if to == "" {
 			to = "left"
 		}
-		fmt.Fprintf(&text, "%-34s %s\n", m.Members[i].Role, to)
+		fmt.Fprintf(&text, "%-40s %s\n", m.Members[i].Role, to)
 	}
 	if !dry && !m.Recovery.IsZero() {
 		fmt.Fprintf(&text, "%d subscribers, %d records of accounting; %d sessions of CP functions are left, "+

@@ -21,7 +21,7 @@ machine
 echo example-only >"$DIR/radius.secret"
 chmod 600 "$DIR/radius.secret"
 sed -e '/^ *\(dp_\)\?socket:/d' -e 's/methods: \[local\]/methods: [accept]/' \
-	-e "s|^control:|&\n  state: $DIR/first\n  api: {listen: [\"127.0.0.1:9443\"]}|" \
+	-e "s|^control:|&\n  state: $DIR/first\n  api: {listen: [\"127.0.0.1:9443\"], anonymous: read}|" \
 	-e 's|^instances:|&\n  - {name: access, interfaces: [n3], endpoints: [10.30.0.1], sources: [access, cp]}|' \
 	-e 's|^interfaces:|&\n  - {name: n3, port: uplink, outer_vlan: 30, addresses: [10.30.0.1/24]}|' \
 	-e 's|lookup: destination|&, pools: [10.45.0.0/16], sources: [core, sgi-lan]|' \

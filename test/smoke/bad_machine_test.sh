@@ -63,7 +63,7 @@ settled() {
 }
 gateway() {
 	local status=0 pid
-	"${@:4}" "$BIN/isthmus" run -c "$SEEN/isthmus.yaml" --dp-binary "$BIN/isthmus-dp" >"$SEEN/log" 2>&1 &
+	"${@:4}" "$BIN/isthmus" run -c "$SEEN/isthmus.yaml" --dp-binary "${DP:-$BIN/isthmus-dp}" >"$SEEN/log" 2>&1 &
 	pid=$!
 	wait_for 120 settled || fail "$1: $(cat "$SEEN/log")"
 	isthmus status >"$SEEN/said" 2>&1 || status=$?
@@ -93,8 +93,10 @@ ends "no huge pages, alone" 1 "isthmus-dp: huge pages are asked for" "$BIN/isthm
 clean "no huge pages, alone"
 umount /sys/kernel/mm/hugepages
 
-config "engine: {huge_pages: \"off\", packet_buffers: 1048576, limits: {sessions: 64, flows: 64}}"
-gateway "too little memory" 1 "the engine does not start: no memory for 1048576 packet buffers" prlimit --as=4000000000
+printf '#!/bin/sh\nexec "%s" "$@" --memory 64\n' "$BIN/isthmus-dp" >"$SEEN/small-dp"
+chmod +x "$SEEN/small-dp"
+config "${ENGINE/8192/65536}"
+DP=$SEEN/small-dp gateway "too little memory" 1 "the engine does not start: no memory for 65536 packet buffers"
 clean "too little memory"
 ends "EAL's memory" 1 "DPDK does not start" "$BIN/isthmus-dp" --socket "$DIR/dp.sock" --huge no --memory 4000000000
 clean "EAL's memory"
