@@ -96,18 +96,22 @@ version_here() {
 	git_here describe --always --dirty 2>/dev/null || printf 'unknown\n'
 }
 
-# usage: build_go [FOLDER]
+# The Go programs. usage: build_go [FOLDER VERSION]
 build_go() {
-	go build -ldflags "-bindnow -X isthmus/controlplane/command.Version=$(version_here)" -o "${1:-build}/" \
+	go build -ldflags "-bindnow -X isthmus/controlplane/command.Version=${2:-$(version_here)}" -o "${1:-build}/" \
 		./controlplane/cmd/isthmus ./lab/cmd/isthmus-lab ./lab/cmd/isthmus-traffic
 }
 
-# Manual pages and completion, as they lie below /usr/share: build/share.
+# The date of the last commit: builds of it are the same at any time.
+date_here() {
+	git_here log -1 --format=%cs 2>/dev/null || printf '2026-01-01\n'
+}
+
+# Manual pages and completion, as they lie below /usr/share: FOLDER/share. usage: build_manual [FOLDER VERSION]
 build_manual() {
-	local date
-	date=$(git_here log -1 --format=%cs 2>/dev/null || printf '2026-01-01')
-	rm -rf build/share
-	go run ./lab/cmd/isthmus-manual build/share "$(version_here)" "$date"
+	local dir=${1:-build}
+	rm -rf "$dir/share"
+	go run ./lab/cmd/isthmus-manual "$dir/share" "${2:-$(version_here)}" "$(date_here)"
 }
 
 # meson puts a program into the folder of its meson.build; people find it in build/.
