@@ -5,6 +5,8 @@
 #
 # usage: sudo scripts/fresh-machine.sh [--suite bookworm|trixie|forky] [--worktree] [VERB [ARGUMENT...]]
 #        (default: bookworm, that is Debian 12, and the verb test)
+#        sudo scripts/fresh-machine.sh [--suite SUITE] --install FOLDER PACKAGE...
+#        (makes FOLDER: a bare system with these packages, whose services do not start by themselves)
 #
 # FRESH_DIR (default /var/tmp/isthmus-fresh, of another suite with its name) keeps the bare system for the next run.
 # Package mirror, name servers and certificates are this machine's; nothing else of it is visible.
@@ -50,6 +52,34 @@ give_network() {
 	cp /etc/ssl/certs/ca-certificates.crt "$root/etc/this-machine-ca.crt"
 }
 
+# A bare system with packages, once for each list of them. Manuals and languages are left out, but ours.
+# usage: make_system FOLDER PACKAGE...
+make_system() {
+	local stamp
+	root=$1
+	shift
+	stamp="$suite $*"
+	[[ $(cat "$root.packages" 2>/dev/null) != "$stamp" ]] || return 0
+	make_bare
+	say "$root: a bare $suite with $# packages"
+	rm -rf "$root" "$root.packages"
+	mkdir -p "$(dirname "$root")"
+	cp -a "$bare" "$root"
+	give_network
+	printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+	chmod +x "$root/usr/sbin/policy-rc.d"
+	printf '%s\n' force-unsafe-io 'path-exclude=/usr/share/'{doc,man,locale}'/*' 'path-include=/usr/share/*/isthmus*' \
+		'path-include=/usr/share/man/man[15]/isthmus*' >"$root/etc/dpkg/dpkg.cfg.d/small"
+	# shellcheck disable=SC2016 # the inner shell's words
+	quietly "$root.log" unshare --mount --pid --fork --kill-child --propagation private chroot "$root" \
+		/usr/bin/env -i DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+		SSL_CERT_FILE=/etc/this-machine-ca.crt sh -ec 'mount -t proc proc /proc
+			apt-get -q update
+			apt-get -q -o Acquire::Retries=3 install -y --no-install-recommends "$@"
+			rm /usr/sbin/policy-rc.d' sh "$@"
+	printf '%s\n' "$stamp" >"$root.packages"
+}
+
 give_source() {
 	if [[ $worktree == 1 ]]; then
 		mkdir "$root/src"
@@ -81,6 +111,11 @@ fi
 
 is_root || die "debootstrap and chroot need root: sudo $0 $*"
 command -v debootstrap >/dev/null || die "needs the package debootstrap"
+if [[ ${1:-} == --install ]]; then
+	shift
+	make_system "$@"
+	exit
+fi
 worktree=0
 if [[ ${1:-} == --worktree ]]; then
 	worktree=1

@@ -19,14 +19,14 @@ build_packaged() {
 }
 
 # Puts one file in its place. The units name /usr/local/bin, as in an installation by hand; programs lose their symbols,
-# manual pages and changes are packed. Prints the path that it has.
+# manual pages are packed. Prints the path that it has.
 # usage: stage_file MODE SOURCE TARGET
 stage_file() {
 	local mode=$1 source=$2 target=$3
 	mkdir -p "$(dirname "$target")"
 	case $target in
 	*.service) sed 's|/usr/local/bin|/usr/bin|g' "$source" >"$target" ;;
-	*/man/*.[15] | */changelog) target+=.gz && gzip -9nc "$source" >"$target" ;;
+	*/man/*.[15]) target+=.gz && gzip -9nc "$source" >"$target" ;;
 	*) cp "$source" "$target" ;;
 	esac
 	[[ $mode != 755 ]] || strip "$target"
@@ -55,4 +55,27 @@ stage_tree() {
 		((found)) || die "deploy/package/files: there is no $patterns"
 	done <deploy/package/files
 	find "$root" -exec touch -d "$(date_here) UTC" {} +
+}
+
+# Makes the packages of what is built. usage: make_packages FOLDER
+make_packages() {
+	local dir=$1
+	mkdir -p "$dir"
+	rm -f "$dir"/*.deb "$dir"/*.rpm
+	stage_tree "$dir/tree" "$dir/list" || return 1
+	SOURCE_DATE_EPOCH=$(date -u -d "$(date_here)" +%s) \
+		scripts/packages.py "$dir/tree" "$dir/list" "$(package_version)" "$dir"
+}
+
+verb_package() {
+	ensure_setup
+	if [[ -z $(command -v rpmbuild) || -z $(command -v dpkg-shlibdeps) ]]; then
+		is_root || die "rpm or dpkg-dev is missing: run 'sudo ./dev package' once"
+		apt_install rpm dpkg-dev
+	fi
+	say "build the packages' programs"
+	build_packaged
+	make_packages build/package
+	say "made:"
+	ls build/package/*.deb build/package/*.rpm
 }
