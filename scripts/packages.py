@@ -111,7 +111,8 @@ class Package:
             write(f"{top}/spec", self.spec())
             self.tree(f"{top}/root")
             # Nothing is changed behind rpm's back: no other stripping, packing or byte-compiling.
-            settings = {"_topdir": top, "_rpmdir": folder, "_build_name_fmt": "%{NAME}-%{VERSION}-%{RELEASE}.%{ARCH}.rpm",
+            settings = {"_topdir": top, "_rpmdir": folder,
+                        "_build_name_fmt": "%{NAME}-%{VERSION}-%{RELEASE}.%{ARCH}.rpm",
                         "__os_install_post": "%{nil}", "debug_package": "%{nil}", "_build_id_links": "none",
                         "_buildhost": "isthmus", "use_source_date_epoch_as_buildtime": "1",
                         "clamp_mtime_to_source_date_epoch": "1", "_docdir": "/usr/share/doc",
@@ -121,11 +122,13 @@ class Package:
 
     def spec(self):
         kinds = {"config": "%config(noreplace) ", "file": ""}
-        folders = {path[:i] for path, _ in self.files for i, c in enumerate(path) if c == "/" and "/isthmus" in path[:i]}
+        folders = {path[:i] for path, _ in self.files for i, c in enumerate(path)
+                   if c == "/" and "/isthmus" in path[:i]}
         files = ["%dir " + folder for folder in sorted(folders)]
-        files += [kinds[kind] + ("%doc " if path.startswith("/usr/share/doc/") else "") + path for path, kind in self.files]
+        files += [kinds[kind] + ("%doc " if path.startswith("/usr/share/doc/") else "") + path
+                  for path, kind in self.files]
         lines = [f"Name: {self.name}", f"Version: {self.version}", "Release: 1", f"Summary: {self.summary}",
-                 "License: Apache-2.0", "Group: System Environment/Daemons", *([] if self.any else ["BuildArch: noarch"]),
+                 "License: Apache-2.0", *([] if self.any else ["BuildArch: noarch"]),
                  *(f"Requires: {word}" for word in [self.depends("Requires")] if word),
                  "%description", *(line.strip() for line in self.text.splitlines())]
         for name in ("post", "preun", "postun") if self.name in SCRIPTED else ():

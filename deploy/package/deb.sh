@@ -1,3 +1,5 @@
+# shellcheck shell=sh disable=SC2154
+# SPDX-License-Identifier: Apache-2.0
 # Debian's scripts of isthmus and isthmus-dp: postinst, prerm and postrm are this, behind prepare.sh; before them:
 # script=NAME. An upgrade restarts the control plane, while packets flow; the data plane forwards on with its old
 # program.

@@ -1,3 +1,5 @@
+# shellcheck shell=sh disable=SC2154,SC2034
+# SPDX-License-Identifier: Apache-2.0
 # The first lines of the scripts of isthmus and isthmus-dp, in .deb and .rpm; before them: package=NAME.
 unit=$package.service
 running() { [ -d /run/systemd/system ]; }

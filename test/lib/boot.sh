@@ -30,5 +30,5 @@ fi
 cd "$root"
 pivot_root . mnt
 umount -l mnt
-exec env -i container=isthmus PATH=/usr/sbin:/usr/bin /lib/systemd/systemd --unit=multi-user.target --log-target=console \
-	--log-level=notice --show-status=no
+exec env -i container=isthmus PATH=/usr/sbin:/usr/bin /lib/systemd/systemd --unit=multi-user.target \
+	--log-target=console --log-level=notice --show-status=no

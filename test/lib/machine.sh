@@ -18,20 +18,22 @@ remove_overlay() {
 
 # Starts the system NAME, in the test's network; one at a time. Its console: $DIR/console. usage: boot NAME
 boot() {
-	local groups=/sys/fs/cgroup unshare
+	local groups=/sys/fs/cgroup unshare unit
 	[[ ! -d $groups/systemd ]] || groups+=/systemd
 	GROUP=$groups/isthmus-machine-$$-$RANDOM
 	mkdir "$GROUP" || skip "needs a folder of its own in $groups"
 	for unit in getty.target systemd-logind.service remote-fs.target systemd-networkd.service; do
 		ln -sf /dev/null "$DIR/$1/etc/systemd/system/$unit"
-		echo "$DIR/$1/etc/systemd/system/$unit" >>"$DIR/before"
 	done
+	# shellcheck disable=SC2016 # the inner shell's words
 	sh -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' sh "$GROUP" \
-		unshare --mount --pid --cgroup --uts --ipc --fork --kill-child "$TEST_ROOT/test/lib/boot.sh" "$DIR/$1" >"$DIR/console" 2>&1 &
+		unshare --mount --pid --cgroup --uts --ipc --fork --kill-child "$TEST_ROOT/test/lib/boot.sh" "$DIR/$1" \
+		>"$DIR/console" 2>&1 &
 	unshare=$!
 	found() { MACHINE=$(pgrep -P "$unshare") && [[ -S /proc/$MACHINE/root/run/systemd/private ]]; }
 	wait_for 60 found || fail "systemd does not start: $(cat "$DIR/console")"
-	in_machine systemctl is-system-running --wait >"$DIR/running" || fail "systemd: $(cat "$DIR/running" "$DIR/console")"
+	in_machine systemctl is-system-running --wait >"$DIR/running" ||
+		fail "systemd: $(cat "$DIR/running" "$DIR/console")"
 }
 
 in_machine() {

@@ -44,12 +44,15 @@ mount -t proc proc "$DIR/tools/proc"
 tool() { chroot "$DIR/tools" /usr/bin/env -i PATH=/usr/sbin:/usr/bin HOME=/root sh -c 'cd /mnt && exec "$@"' sh "$@"; }
 
 # ---- what is in them
-tool sh -c 'lintian --allow-root --fail-on error *.deb' >"$DIR/lintian" 2>&1 || fail "lintian: $(grep ^E "$DIR/lintian" || cat "$DIR/lintian")"
+tool sh -c 'lintian --allow-root --fail-on error *.deb' >"$DIR/lintian" 2>&1 ||
+	fail "lintian: $(grep ^E "$DIR/lintian" || cat "$DIR/lintian")"
 echo "lintian: no errors, $(grep -c '^W' "$DIR/lintian" || true) warnings"
-tool sh -c 'rpmlint *.rpm' >"$DIR/rpmlint" 2>&1 || grep -q ' 0 errors' "$DIR/rpmlint" || fail "rpmlint: $(cat "$DIR/rpmlint")"
+tool sh -c 'rpmlint *.rpm' >"$DIR/rpmlint" 2>&1 || grep -q ' 0 errors' "$DIR/rpmlint" ||
+	fail "rpmlint: $(cat "$DIR/rpmlint")"
 echo "rpmlint: $(tail -n 1 "$DIR/rpmlint")"
 for name in isthmus isthmus-dp isthmus-lab isthmus-traffic isthmus-doc; do
-	dpkg-deb -c "$DIR/${name}"_*.deb | awk '$1 ~ /^-/ && $6 !~ /changelog.gz$/ { print substr($6, 2), $1 }' | sort >"$DIR/of-deb"
+	dpkg-deb -c "$DIR/${name}"_*.deb | awk '$1 ~ /^-/ && $6 !~ /changelog.gz$/ { print substr($6, 2), $1 }' |
+		sort >"$DIR/of-deb"
 	tool sh -c "rpm -qlvp $name-[0-9]*.rpm" | awk '$1 ~ /^-/ { print $NF, $1 }' | sort >"$DIR/of-rpm"
 	diff "$DIR/of-deb" "$DIR/of-rpm" || fail "$name: .deb and .rpm have other files"
 	[[ -s $DIR/of-deb ]] || fail "$name has no files"
@@ -60,9 +63,9 @@ overlay machine
 mount --bind "$DIR/machine" "$DIR/tools/srv"
 tool sh -c 'rpm --root /srv --nodeps -i isthmus*.rpm' >"$DIR/rpm" 2>&1 || fail "rpm -i: $(cat "$DIR/rpm")"
 chroot "$DIR/machine" getent passwd isthmus >/dev/null || fail "rpm made no user: $(cat "$DIR/rpm")"
-[[ -L $DIR/machine/etc/systemd/system/multi-user.target.wants/isthmus.service ]] || fail "rpm: the preset is not applied"
-tool sh -c 'rpm --root /srv -V --nodeps --nomode --nogroup isthmus isthmus-dp isthmus-lab isthmus-traffic isthmus-doc' ||
-	fail "rpm -V finds other files"
+[[ -L $DIR/machine/etc/systemd/system/multi-user.target.wants/isthmus.service ]] ||
+	fail "rpm: the preset is not applied"
+tool sh -c 'rpm --root /srv -Va --nodeps --nomode --nogroup' || fail "rpm -V finds other files"
 chroot "$DIR/machine" isthmus config check /etc/isthmus/isthmus.yaml
 tool sh -c 'rpm --root /srv -e isthmus-lab isthmus-traffic isthmus-doc isthmus isthmus-dp' >"$DIR/rpm" 2>&1 ||
 	fail "rpm -e: $(cat "$DIR/rpm")"
@@ -74,14 +77,15 @@ echo "rpm: files, scripts and removal are good"
 
 # ---- from nothing to packets
 overlay machine
-find "$DIR/machine" -xdev | sort >"$DIR/before"
 boot machine
+find "$DIR/machine" -xdev | sort >"$DIR/before"
 # usage: packages ACTION PATTERN...: of files in the machine's /root
 packages() { in_machine sh -c "cd /root && dpkg $*" >>"$DIR/dpkg" 2>&1; }
+in_step() { in_machine isthmus status --wait 120s >"$DIR/status" 2>&1; }
 install_packages() { packages -i "$@" || fail "dpkg: $(cat "$DIR/dpkg")"; }
 cp "$DIR"/*.deb "$DIR/machine/root"
 install_packages "isthmus_* isthmus-dp_* isthmus-traffic_*"
-in_machine isthmus status --wait 120s >"$DIR/status" || fail "it does not start: $(cat "$DIR/status"; in_machine journalctl)"
+in_step || fail "it does not start: $(cat "$DIR/status")"
 in_machine ip link set west address 02:00:00:00:00:02
 in_machine ip address add 192.0.2.2/25 dev west
 wait_for 20 in_machine ping -c 1 -W 1 192.0.2.1 || fail "no packets through the file that is installed"
@@ -96,7 +100,7 @@ echo "from dpkg -i to packets: three commands"
 	cat "$ROOT/deploy/examples/tester-router.yaml"
 } >"$DIR/machine/etc/isthmus/isthmus.yaml"
 in_machine systemctl restart isthmus isthmus-dp
-in_machine isthmus status --wait 120s >"$DIR/status" || fail "with memif: $(cat "$DIR/status")"
+in_step || fail "with memif: $(cat "$DIR/status")"
 
 # Runs the tester for some seconds and COMMAND meanwhile, which must end before it; a slow machine gets more time.
 # Leaves the result in $DIR/machine/root/result.json. usage: under_traffic COMMAND...
@@ -106,8 +110,8 @@ under_traffic() {
 		{
 			printf 'huge_pages: false\nmemory_mb: 256\n'
 			sed '/^run:/,$d' "$ROOT/traffic/profiles/rfc2544-router.yaml"
-			printf 'run: {mode: fixed, rate: 500pps, seconds: %d, drain: 2, warmup: 0, latency: {seconds: 0}, disturbed: {repeats: 0}}\n' \
-				"$seconds"
+			printf 'run: {mode: fixed, rate: 500pps, drain: 2, warmup: 0, latency: {seconds: 0}, %s, seconds: %d}\n' \
+				'disturbed: {repeats: 0}' "$seconds"
 		} >"$DIR/machine/root/profile.yaml"
 		: >"$DIR/tester"
 		in_machine isthmus-traffic --events --json /root/result.json /root/profile.yaml >"$DIR/events" 2>"$DIR/tester" &
@@ -147,7 +151,7 @@ done
 under_traffic true
 no_loss "traffic"
 read -r control_before dp_before < <(pids)
-upgrade() { packages -i "$@" && in_machine isthmus status --wait 60s >"$DIR/status"; }
+upgrade() { packages -i "$@" && in_step; }
 under_traffic upgrade "isthmus_${later}_*"
 no_loss "isthmus is upgraded"
 read -r control dp < <(pids)
@@ -158,7 +162,7 @@ no_loss "isthmus-dp is upgraded"
 ((dp == $(pids | cut -d ' ' -f 2))) || fail "the data plane was restarted"
 grep -q 'the old program forwards on. At a quiet hour: systemctl restart isthmus-dp' "$DIR/dpkg" ||
 	fail "dpkg does not say when the new program runs: $(cat "$DIR/dpkg")"
-restart() { in_machine systemctl restart isthmus-dp && in_machine isthmus status --wait 60s >"$DIR/status"; }
+restart() { in_machine systemctl restart isthmus-dp && in_step; }
 under_traffic restart
 echo "isthmus-dp is restarted: $(sums)"
 
@@ -179,7 +183,7 @@ wait "$killed" || true
 in_machine isthmus status >"$DIR/status" || fail "a killed dpkg ends the gateway: $(cat "$DIR/status")"
 finish_upgrade() {
 	packages --configure -a || true
-	packages -i "isthmus_${later}_* isthmus-dp_${later}_*" && in_machine isthmus status --wait 60s >"$DIR/status"
+	packages -i "isthmus_${later}_* isthmus-dp_${later}_*" && in_step
 }
 under_traffic finish_upgrade
 no_loss "the upgrade is finished"
@@ -193,15 +197,17 @@ in_machine dpkg -r isthmus-lab isthmus >>"$DIR/dpkg" 2>&1
 ! in_machine systemctl --quiet is-active isthmus || fail "a removed control plane runs"
 in_machine systemctl --quiet is-active isthmus-dp || fail "the data plane ended with the control plane"
 install_packages "isthmus_${later}_*"
-in_machine isthmus status --wait 60s >"$DIR/status" || fail "removed and back: $(cat "$DIR/status")"
+in_step || fail "removed and back: $(cat "$DIR/status")"
 in_machine dpkg -P isthmus isthmus-dp isthmus-traffic isthmus-lab isthmus-doc >>"$DIR/dpkg" 2>&1 ||
 	fail "purge: $(tail -n 20 "$DIR/dpkg")"
 ! in_machine pgrep -l isthmus || fail "a purged program runs"
 in_machine systemctl daemon-reload
 shut_down
 rm -r "$DIR"/machine/root/*
-find "$DIR/machine" -xdev | sort | comm -13 "$DIR/before" - |
-	grep -vE '^[^ ]*/(var/lib/(dpkg|systemd|private)|var/(log|cache|tmp)|run|tmp|dev)(/|$)|/etc/(machine-id|\.pwd\.lock|.*-)$' >"$DIR/left" || true
+# What systemd, journal, dpkg and useradd keep is not ours.
+find "$DIR/machine" -xdev | sort | comm -13 "$DIR/before" - | sed "s|^$DIR/machine||" |
+	grep -vE '^/(var/lib/(dpkg|systemd|private)|var/(log|cache|tmp)|run|tmp|dev|mnt)(/|$)|^/etc/(machine-id|\.pwd\.lock|.*-)$' \
+		>"$DIR/left" || true
 ! grep -i isthmus "$DIR/left" "$DIR"/machine/etc/{passwd,group,shadow,gshadow} || fail "purge leaves something"
 [[ ! -s $DIR/left ]] || fail "purge leaves $(cat "$DIR/left")"
 echo PASS
