@@ -127,8 +127,9 @@ class Package:
         files = ["%dir " + folder for folder in sorted(folders)]
         files += [kinds[kind] + ("%doc " if path.startswith("/usr/share/doc/") else "") + path
                   for path, kind in self.files]
-        lines = [f"Name: {self.name}", f"Version: {self.version}", "Release: 1", f"Summary: {self.summary}",
-                 "License: Apache-2.0", *([] if self.any else ["BuildArch: noarch"]),
+        lines = [f"Name: {self.name}", f"Version: {self.version}", "Release: 1", f"Packager: {PEOPLE}",
+                 f"Summary: {self.summary[0].upper()}{self.summary[1:]}", "License: Apache-2.0", "Group: Unspecified",
+                 *([] if self.any else ["BuildArch: noarch"]),
                  *(f"Requires: {word}" for word in [self.depends("Requires")] if word),
                  "%description", *(line.strip() for line in self.text.splitlines())]
         for name in ("post", "preun", "postun") if self.name in SCRIPTED else ():

@@ -47,8 +47,10 @@ tool() { chroot "$DIR/tools" /usr/bin/env -i PATH=/usr/sbin:/usr/bin HOME=/root 
 tool sh -c 'lintian --allow-root --fail-on error *.deb' >"$DIR/lintian" 2>&1 ||
 	fail "lintian: $(grep ^E "$DIR/lintian" || cat "$DIR/lintian")"
 echo "lintian: no errors, $(grep -c '^W' "$DIR/lintian" || true) warnings"
-tool sh -c 'rpmlint *.rpm' >"$DIR/rpmlint" 2>&1 || grep -q ' 0 errors' "$DIR/rpmlint" ||
-	fail "rpmlint: $(cat "$DIR/rpmlint")"
+# Nobody's key signs them; passwords are not for all; languages of packages whose names end so.
+tool sh -c 'rpmlint *.rpm' >"$DIR/rpmlint" 2>&1 || true
+! grep ' E: ' "$DIR/rpmlint" | grep -vE ' no-signature$| non-readable /etc/isthmus/isthmus.yaml | no-dependency-on locales-' ||
+	fail "rpmlint finds errors"
 echo "rpmlint: $(tail -n 1 "$DIR/rpmlint")"
 for name in isthmus isthmus-dp isthmus-lab isthmus-traffic isthmus-doc; do
 	dpkg-deb -c "$DIR/${name}"_*.deb | awk '$1 ~ /^-/ && $6 !~ /changelog.gz$/ { print substr($6, 2), $1 }' |
