@@ -304,8 +304,9 @@ int worker_start_all(void)
 			CPU_SET(worker_get(i)->cpu, &set);
 			error = pthread_setaffinity_np(threads.thread[i], sizeof(set), &set);
 			if (error != 0)
-				LOG(WARNING, "worker %u cannot be pinned to CPU %d: it floats (cpuset, engine.cpus): %s\n", i,
-					worker_get(i)->cpu, strerror(error));
+				LOG(WARNING,
+					"worker %u cannot be pinned to CPU %d: it floats (cpuset, engine.cpus): %s\n",
+					i, worker_get(i)->cpu, strerror(error));
 		}
 	}
 	return 0;

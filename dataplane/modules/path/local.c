@@ -26,7 +26,8 @@ uint16_t path_local_id(uint8_t family, const uint8_t *address)
 	uint32_t n = __atomic_load_n(&locals.count, __ATOMIC_ACQUIRE);
 
 	for (uint32_t i = 0; i < n; i++)
-		if (__atomic_load_n(&locals.local[i].users, __ATOMIC_ACQUIRE) != 0 && locals.local[i].family == family &&
+		if (__atomic_load_n(&locals.local[i].users, __ATOMIC_ACQUIRE) != 0 &&
+			locals.local[i].family == family &&
 			memcmp(locals.local[i].address, address, address_bytes(family)) == 0)
 			return (uint16_t)i;
 	return PATH_LOCAL_NONE;
