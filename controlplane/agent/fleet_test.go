@@ -114,7 +114,7 @@ func TestDryRun(t *testing.T) {
 		{strings.Replace(text, "role: access}", "role: access, mtu: 9000}", 1),
 			"port access: other settings need another name"},
 		{text + "engine: {workers: 2}\n", "engine settings other than rates and times need a restart"},
-		{text + "aaa: {users_file: " + dir + "/none}\n", "aaa.users_file: open"},
+		{text + "aaa: {methods: [local], users_file: " + dir + "/none}\n", "aaa.users_file: open"},
 		{text + "nonsense: 1\n", "nonsense: unknown key"},
 	} {
 		code, _, body := try(r.text)

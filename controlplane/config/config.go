@@ -47,7 +47,7 @@ type Config struct {
 type Engine struct {
 	At            `yaml:""`
 	Workers       uint32 `yaml:"workers" default:"1" min:"1" max:"16" doc:"Worker threads; subscribers are spread over them."`
-	CPUs          []int  `yaml:"cpus" min:"-1" max:"4095" word:"auto" doc:"CPU of each worker; -1 leaves one unpinned. Empty: none is pinned. auto: of the process' cpuset, near the ports, all but one; without workers one on each."`
+	CPUs          []int  `yaml:"cpus" min:"-1" max:"4095" word:"auto" doc:"CPU of each worker; -1 leaves one unpinned. Empty: none is pinned. auto: of the process' cpuset; without workers one on each."`
 	AutoCPUs      bool   `yaml:"-"` // CPUs were chosen
 	WhyCPUs       string `yaml:"-"` // for people
 	HugePages     string `yaml:"huge_pages" default:"auto" enum:"auto|on|off" doc:"auto uses huge pages when the machine has free ones."`

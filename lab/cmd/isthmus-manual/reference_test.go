@@ -125,7 +125,8 @@ func keyRows(before string, k key) (rows [][]string) {
 		values := child.kind()
 		bounds := child
 		if child.Items != nil {
-			values, bounds = "list of "+cmp.Or(child.Items.kind(), "mappings"), *child.Items
+			of := map[bool]string{true: "numbers", false: "mappings"}[child.Items.Minimum != ""]
+			values, bounds = "list of "+cmp.Or(child.Items.kind(), of), *child.Items
 		}
 		words := []string{}
 		if values != "" {

@@ -43,6 +43,9 @@ func (k *key) UnmarshalJSON(data []byte) error {
 	if last := len(k.AnyOf) - 1; last >= 0 && k.AnyOf[last].Ref != "" {
 		k.AnyOf = k.AnyOf[:last]
 	}
+	if len(k.AnyOf) > 1 && k.AnyOf[0].Items != nil { // a list, or a word
+		k.Items = k.AnyOf[0].Items
+	}
 	if len(k.AnyOf) != 1 {
 		return nil
 	}
