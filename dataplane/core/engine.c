@@ -131,10 +131,7 @@ static void commit(struct object_change *c)
 }
 
 static const struct object_ops engine_ops = {
-	.kind = API_ENGINE,
-	.name = "engine",
-	.min_length = sizeof(struct api_engine),
-	.max_length = sizeof(struct api_engine),
+	OBJECT_OF_ONE(API_ENGINE, "engine", struct api_engine),
 	.stage = stage,
 	.commit = commit,
 	.finish_stage = finish_stage,

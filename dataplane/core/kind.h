@@ -20,6 +20,10 @@ struct object_array {
 		.count_size = sizeof(((head *)0)->count)                                                               \
 	}
 
+// The first members of a kind whose bodies are one struct.
+#define OBJECT_OF_ONE(number, text, type)                                                                              \
+	.kind = (number), .name = (text), .min_length = sizeof(type), .max_length = sizeof(type)
+
 struct object_ops {
 	uint32_t kind;
 	const char *name; // "port"

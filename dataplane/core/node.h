@@ -97,6 +97,13 @@ static __rte_always_inline uint16_t node_each(
 	return n;
 }
 
+// The process function of a node that is `fn` for each packet.
+#define NODE_EACH(process, fn)                                                                                         \
+	static uint16_t process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)               \
+	{                                                                                                              \
+		return node_each(graph, node, objs, n, fn);                                                            \
+	}
+
 // A new packet of this worker, counted as originated, metadata cleared, port_in = PORT_NONE. NULL when the pool is
 // empty.
 struct rte_mbuf *packet_originate(struct worker *w);

@@ -280,10 +280,7 @@ static void release(struct object_change *c)
 }
 
 static const struct object_ops port_ops = {
-	.kind = API_PORT,
-	.name = "port",
-	.min_length = sizeof(struct api_port),
-	.max_length = sizeof(struct api_port),
+	OBJECT_OF_ONE(API_PORT, "port", struct api_port),
 	.stage = stage,
 	.commit = commit,
 	.discard = discard,

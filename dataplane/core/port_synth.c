@@ -510,10 +510,7 @@ static int counts(uint32_t kind)
 }
 
 static const struct object_ops synth_ops = {
-	.kind = API_SYNTH,
-	.name = "stream",
-	.min_length = sizeof(struct api_synth),
-	.max_length = sizeof(struct api_synth),
+	OBJECT_OF_ONE(API_SYNTH, "stream", struct api_synth),
 	.stage = stage,
 	.commit = commit,
 	.discard = discard,

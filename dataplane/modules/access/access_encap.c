@@ -30,10 +30,7 @@ static rte_edge_t access_encap_packet(struct worker *w, struct rte_node *node, s
 	return EDGE_OUTPUT;
 }
 
-static uint16_t access_encap(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, access_encap_packet);
-}
+NODE_EACH(access_encap, access_encap_packet)
 
 static struct rte_node_register access_encap_node = {
 	.name = "access-encap",

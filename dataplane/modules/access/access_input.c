@@ -219,10 +219,7 @@ static rte_edge_t access_input_packet(struct worker *w, struct rte_node *node, s
 	return by_ethertype(m, e);
 }
 
-static uint16_t access_input(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, access_input_packet);
-}
+NODE_EACH(access_input, access_input_packet)
 
 static struct rte_node_register access_input_node = {
 	.name = "access-input",

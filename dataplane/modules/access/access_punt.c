@@ -63,10 +63,7 @@ static rte_edge_t limit(struct worker *w, struct rte_node *node, struct rte_mbuf
 	return host_within_limits(w, m, known) ? EDGE_PUNT : EDGE_DROP;
 }
 
-static uint16_t access_punt(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, limit);
-}
+NODE_EACH(access_punt, limit)
 
 static struct rte_node_register access_punt_node = {
 	.name = "access-punt",

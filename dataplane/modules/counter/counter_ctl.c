@@ -99,10 +99,7 @@ static int counts_use(uint32_t kind)
 }
 
 static const struct object_ops counter_ops = {
-	.kind = API_COUNTER,
-	.name = "counter",
-	.min_length = sizeof(struct api_counter),
-	.max_length = sizeof(struct api_counter),
+	OBJECT_OF_ONE(API_COUNTER, "counter", struct api_counter),
 	.stage = stage,
 	.commit = commit,
 	.discard = discard,

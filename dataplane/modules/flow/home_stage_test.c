@@ -12,10 +12,7 @@ static rte_edge_t go_on(struct worker *w, struct rte_node *node, struct rte_mbuf
 	return session_exit(m);
 }
 
-static uint16_t count(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, go_on);
-}
+NODE_EACH(count, go_on)
 
 static struct rte_node_register uplink_node = {.name = "test-uplink",
 	.process = count,

@@ -68,10 +68,7 @@ static __rte_always_inline rte_edge_t gtpu_encap_packet(struct worker *w, struct
 	return likely(result == TUNNEL_MADE) ? EDGE_OUTPUT : impossible(m, result);
 }
 
-static uint16_t gtpu_encap(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, gtpu_encap_packet);
-}
+NODE_EACH(gtpu_encap, gtpu_encap_packet)
 
 static struct rte_node_register gtpu_encap_node = {
 	.name = "gtpu-encap",

@@ -67,10 +67,7 @@ static inline rte_edge_t look(struct worker *w, struct rte_node *node, struct rt
 	return packet_leave(m, &drop_ttl, EDGE_DROP);
 }
 
-static uint16_t gtsm(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, look);
-}
+NODE_EACH(gtsm, look)
 
 static struct rte_node_register gtsm_node = {
 	.name = "gtsm",
@@ -169,10 +166,7 @@ static void bind(void)
 }
 
 static const struct object_ops gtsm_ops = {
-	.kind = API_GTSM,
-	.name = "gtsm",
-	.min_length = sizeof(struct api_gtsm),
-	.max_length = sizeof(struct api_gtsm),
+	OBJECT_OF_ONE(API_GTSM, "gtsm", struct api_gtsm),
 	.stage = stage,
 	.discard = discard,
 	.commit = commit,

@@ -234,10 +234,7 @@ static void finish_commit(void)
 }
 
 static const struct object_ops clone_ops = {
-	.kind = API_CLONE,
-	.name = "clone",
-	.min_length = sizeof(struct api_clone),
-	.max_length = sizeof(struct api_clone),
+	OBJECT_OF_ONE(API_CLONE, "clone", struct api_clone),
 	.stage = stage,
 	.commit = commit,
 	.finish_stage = finish_stage,

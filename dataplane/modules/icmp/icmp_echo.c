@@ -81,10 +81,7 @@ static rte_edge_t answer(struct worker *w, struct rte_node *node, struct rte_mbu
 	return edge;
 }
 
-static uint16_t process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, answer);
-}
+NODE_EACH(process, answer)
 
 static void after(struct trace_text *to, struct worker *w, struct rte_mbuf *m, const char *next)
 {

@@ -170,10 +170,7 @@ static rte_edge_t answer(struct worker *w, struct rte_node *node, struct rte_mbu
 	return edge;
 }
 
-static uint16_t process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, answer);
-}
+NODE_EACH(process, answer)
 
 static struct rte_node_register icmp_error_node = {
 	.name = "icmp-error",

@@ -166,8 +166,9 @@ static int check_endpoint(const char *key, const struct api_instance *want, cons
 		EINVAL, "instance %s: endpoint %s is on none of its interfaces", key, address_text(a, text));
 }
 
-static int check(const char *key, const struct api_instance *want)
+static int check(const char *key, const void *body, uint32_t length)
 {
+	const struct api_instance *want = body;
 	int error = 0;
 
 	if (engine_get() == NULL)
@@ -458,30 +459,22 @@ static int one_interface(const char *key, const void *body, uint32_t length, voi
 static int stage_alone(struct object_change *c)
 {
 	void *arg[2] = {(void *)(uintptr_t)c->key, (void *)(uintptr_t)c->body};
-	int error = c->body == NULL ? 0 : check(c->key, c->body);
+	int error = c->body == NULL ? 0 : check(c->key, c->body, c->length);
 
 	if (error == 0 && c->body != NULL)
 		error = object_each(API_INSTANCE, one_interface, arg);
 	return error != 0 ? error : stage(c);
 }
 
-static int verify(const char *key, const void *body, uint32_t length)
-{
-	return check(key, body);
-}
-
 static const struct object_ops instance_ops = {
-	.kind = API_INSTANCE,
-	.name = "instance",
-	.min_length = sizeof(struct api_instance),
-	.max_length = sizeof(struct api_instance),
+	OBJECT_OF_ONE(API_INSTANCE, "instance", struct api_instance),
 	.stage = stage_alone,
 	.commit = commit,
 	.discard = discard,
 	.release = release,
 	.finish_stage = finish_stage,
 	.finish_commit = finish_commit,
-	.verify = verify,
+	.verify = check,
 };
 OBJECT_REGISTER(instance_ops)
 

@@ -62,10 +62,7 @@ static inline rte_edge_t ip_forward(struct worker *w, struct rte_node *node, str
 	return edge;
 }
 
-static uint16_t ip_forward_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, ip_forward);
-}
+NODE_EACH(ip_forward_process, ip_forward)
 
 static struct rte_node_register ip_forward_node = {
 	.name = "ip-forward",

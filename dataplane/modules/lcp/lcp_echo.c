@@ -97,10 +97,7 @@ static rte_edge_t lcp_echo(struct worker *w, struct rte_node *node, struct rte_m
 	return EDGE_TX;
 }
 
-static uint16_t process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, lcp_echo);
-}
+NODE_EACH(process, lcp_echo)
 
 static struct rte_node_register lcp_echo_node = {
 	.name = "lcp-echo",

@@ -166,10 +166,7 @@ static void release(struct object_change *c)
 }
 
 static const struct object_ops policer_ops = {
-	.kind = API_POLICER,
-	.name = "policer",
-	.min_length = sizeof(struct api_policer),
-	.max_length = sizeof(struct api_policer),
+	OBJECT_OF_ONE(API_POLICER, "policer", struct api_policer),
 	.packed = 1,
 	.stage = stage,
 	.commit = commit,

@@ -197,10 +197,7 @@ static int counts_use(uint32_t kind)
 }
 
 static const struct object_ops mirror_ops = {
-	.kind = API_MIRROR,
-	.name = "mirror",
-	.min_length = sizeof(struct api_mirror),
-	.max_length = sizeof(struct api_mirror),
+	OBJECT_OF_ONE(API_MIRROR, "mirror", struct api_mirror),
 	.stage = stage,
 	.commit = commit,
 	.discard = discard,

@@ -157,15 +157,9 @@ static __rte_always_inline rte_edge_t look_downlink(struct worker *w, struct rte
 	return look(w, m, 0);
 }
 
-static uint16_t process_uplink(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, look_uplink);
-}
+NODE_EACH(process_uplink, look_uplink)
 
-static uint16_t process_downlink(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, look_downlink);
-}
+NODE_EACH(process_downlink, look_downlink)
 
 // Without a limit, packets pass by both nodes.
 static enum stage_wants wants(void)

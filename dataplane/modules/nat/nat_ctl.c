@@ -195,8 +195,9 @@ static int check_pairs(const char *key, const struct api_nat *want)
 	return 0;
 }
 
-static int check(const char *key, const struct api_nat *want)
+static int check(const char *key, const void *body, uint32_t length)
 {
+	const struct api_nat *want = body;
 	const uint32_t times[] = {want->udp, want->tcp, want->tcp_transitory, want->icmp};
 	int index = instance_index(key), error;
 
@@ -257,7 +258,7 @@ static struct nat_table *make_table(const struct api_nat *want)
 static int stage(struct object_change *c)
 {
 	struct nat *old = *c->live, *n;
-	int error = c->body == NULL ? 0 : check(c->key, c->body);
+	int error = c->body == NULL ? 0 : check(c->key, c->body, c->length);
 
 	c->replaced = old;
 	if (c->body == NULL || error != 0)
@@ -335,22 +336,14 @@ static void bind(void)
 	ip_ways_changed(); // what fast paths know of destinations
 }
 
-static int verify(const char *key, const void *body, uint32_t length)
-{
-	return check(key, body);
-}
-
 static const struct object_ops nat_ops = {
-	.kind = API_NAT,
-	.name = "nat",
-	.min_length = sizeof(struct api_nat),
-	.max_length = sizeof(struct api_nat),
+	OBJECT_OF_ONE(API_NAT, "nat", struct api_nat),
 	.stage = stage,
 	.commit = commit,
 	.discard = discard,
 	.release = release,
 	.finish_commit = bind,
-	.verify = verify,
+	.verify = check,
 };
 OBJECT_REGISTER(nat_ops)
 

@@ -450,10 +450,7 @@ static rte_edge_t untranslate(struct worker *w, struct rte_node *node, struct rt
 	return EDGE_NEXT;
 }
 
-static uint16_t nat_error(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, untranslate);
-}
+NODE_EACH(nat_error, untranslate)
 
 static struct rte_node_register nat_error_node = {
 	.name = "nat-error",

@@ -165,10 +165,7 @@ static rte_edge_t admit(struct worker *w, struct rte_node *node, struct rte_mbuf
 	return why != NULL ? packet_leave(m, why, EDGE_DROP) : EDGE_NEXT;
 }
 
-static uint16_t nat_pairs(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, admit);
-}
+NODE_EACH(nat_pairs, admit)
 
 static struct rte_node_register nat_pairs_node = {
 	.name = "nat-pairs",

@@ -210,15 +210,9 @@ static void after(struct trace_text *to, struct worker *w, struct rte_mbuf *m, c
 TRACE_STAGE("arp-access", .after = after, .pure = 1)
 TRACE_STAGE("nd-access", .after = after, .pure = 1)
 
-static uint16_t arp_access_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, arp_access);
-}
+NODE_EACH(arp_access_process, arp_access)
 
-static uint16_t nd_access_process(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, nd_access);
-}
+NODE_EACH(nd_access_process, nd_access)
 
 static struct rte_node_register arp_access_node = {
 	.name = "arp-access",

@@ -133,10 +133,7 @@ static void finish_commit(void)
 }
 
 static const struct object_ops neighbour_ops = {
-	.kind = API_NEIGHBOUR,
-	.name = "neighbour",
-	.min_length = sizeof(struct api_neighbour),
-	.max_length = sizeof(struct api_neighbour),
+	OBJECT_OF_ONE(API_NEIGHBOUR, "neighbour", struct api_neighbour),
 	.stage = stage,
 	.commit = commit,
 	.discard = unhold,

@@ -48,8 +48,9 @@ static int check_pairs(const char *key, const struct api_nptv6 *want)
 	return error;
 }
 
-static int check(const char *key, const struct api_nptv6 *want)
+static int check(const char *key, const void *body, uint32_t length)
 {
+	const struct api_nptv6 *want = body;
 	int index = instance_index(key);
 
 	if (index < 0 || instance_staged((uint16_t)index)->lookup != API_LOOKUP_DESTINATION)
@@ -63,7 +64,7 @@ static int check(const char *key, const struct api_nptv6 *want)
 static int stage(struct object_change *c)
 {
 	const struct api_nptv6 *want = c->body;
-	int error = want == NULL ? 0 : check(c->key, want);
+	int error = want == NULL ? 0 : check(c->key, want, c->length);
 
 	c->replaced = *c->live;
 	if (want == NULL || error != 0)
@@ -145,22 +146,14 @@ static void bind(void)
 	ip_ways_changed(); // what fast paths know of destinations
 }
 
-static int verify(const char *key, const void *body, uint32_t length)
-{
-	return check(key, body);
-}
-
 static const struct object_ops nptv6_ops = {
-	.kind = API_NPTV6,
-	.name = "nptv6",
-	.min_length = sizeof(struct api_nptv6),
-	.max_length = sizeof(struct api_nptv6),
+	OBJECT_OF_ONE(API_NPTV6, "nptv6", struct api_nptv6),
 	.stage = stage,
 	.commit = commit,
 	.discard = discard,
 	.release = release,
 	.finish_commit = bind,
-	.verify = verify,
+	.verify = check,
 };
 OBJECT_REGISTER(nptv6_ops)
 

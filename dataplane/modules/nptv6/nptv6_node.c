@@ -184,10 +184,7 @@ static inline rte_edge_t untranslate(struct worker *w, struct rte_node *node, st
 	return i >= 0 && nptv6_map(&n->pair[i], d, address) ? EDGE_NEXT : packet_leave(m, &drop_unmapped, EDGE_DROP);
 }
 
-static uint16_t nptv6_error(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, untranslate);
-}
+NODE_EACH(nptv6_error, untranslate)
 
 static struct rte_node_register nptv6_error_node = {
 	.name = "nptv6-error",

@@ -2,6 +2,7 @@
 // Numbers for our tunnel addresses.
 #include "core/object.h"
 #include "path/path.h"
+#include "route/address.h"
 #include <errno.h>
 #include <string.h>
 
@@ -16,11 +17,6 @@ static struct {
 	uint32_t count; // slots ever used
 } locals;
 
-static uint32_t address_bytes(uint8_t family)
-{
-	return family == 4 ? 4 : 16;
-}
-
 uint16_t path_local_id(uint8_t family, const uint8_t *address)
 {
 	uint32_t n = __atomic_load_n(&locals.count, __ATOMIC_ACQUIRE);
@@ -28,7 +24,7 @@ uint16_t path_local_id(uint8_t family, const uint8_t *address)
 	for (uint32_t i = 0; i < n; i++)
 		if (__atomic_load_n(&locals.local[i].users, __ATOMIC_ACQUIRE) != 0 &&
 			locals.local[i].family == family &&
-			memcmp(locals.local[i].address, address, address_bytes(family)) == 0)
+			memcmp(locals.local[i].address, address, address_length(family)) == 0)
 			return (uint16_t)i;
 	return PATH_LOCAL_NONE;
 }
@@ -49,7 +45,7 @@ int path_local_take(const struct api_address *a, uint16_t *id)
 		return object_error(ENOSPC, "more than %d local tunnel addresses", GTPU_MAX_LOCALS);
 	memset(&locals.local[i], 0, sizeof(locals.local[i]));
 	locals.local[i].family = a->family;
-	memcpy(locals.local[i].address, a->bytes, address_bytes(a->family));
+	memcpy(locals.local[i].address, a->bytes, address_length(a->family));
 	__atomic_store_n(&locals.local[i].users, 1, __ATOMIC_RELEASE);
 	if (i == locals.count)
 		__atomic_store_n(&locals.count, i + 1, __ATOMIC_RELEASE);

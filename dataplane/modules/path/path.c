@@ -3,6 +3,7 @@
 #include "path/path.h"
 #include "core/control.h"
 #include "core/object.h"
+#include "route/address.h"
 #include "route/route.h"
 #include "wire/cache_line.h"
 #include "wire/checksum.h"
@@ -45,11 +46,6 @@ uint32_t path_count(void)
 	return paths.used;
 }
 
-static uint32_t address_bytes(uint8_t family)
-{
-	return family == 4 ? 4 : 16;
-}
-
 // ---- chains ---------------------------------------------------------------------------------------------------------
 
 static uint32_t mix(uint64_t h, const void *data, uint32_t n)
@@ -68,7 +64,7 @@ static uint32_t name_bucket(const char *name)
 
 static uint32_t pair_bucket(uint8_t family, const uint8_t *local, const uint8_t *peer)
 {
-	uint32_t n = address_bytes(family);
+	uint32_t n = address_length(family);
 
 	return mix(mix(family, local, n), peer, n) % BUCKETS;
 }
@@ -116,7 +112,7 @@ int path_local_staged(const struct api_address *local)
 
 const struct path *path_between(uint8_t family, const uint8_t *local, const uint8_t *peer)
 {
-	uint32_t bucket = pair_bucket(family, local, peer), n = address_bytes(family);
+	uint32_t bucket = pair_bucket(family, local, peer), n = address_length(family);
 	uint16_t i = __atomic_load_n(&paths.pair.head[bucket], __ATOMIC_ACQUIRE);
 
 	// Bounded: a path may move to another chain under our feet.
@@ -181,8 +177,9 @@ static void fill_header(struct path *p)
 	}
 }
 
-static int check(const char *key, const struct api_path *want)
+static int check(const char *key, const void *body, uint32_t length)
 {
+	const struct api_path *want = body;
 	uint8_t family = want->local.family;
 
 	if (engine_get() == NULL)
@@ -286,7 +283,7 @@ static int stage(struct object_change *c)
 			set_staged(old->index, NULL);
 		return 0;
 	}
-	int error = check(c->key, want);
+	int error = check(c->key, want, c->length);
 	if (error != 0)
 		return error;
 	uint32_t index = old != NULL ? old->index : take_index(c->key);
@@ -377,11 +374,6 @@ const struct path *path_before(uint32_t index)
 	return path_table[index] != NULL ? path_table[index] : paths.gone[index];
 }
 
-static int verify(const char *key, const void *body, uint32_t length)
-{
-	return check(key, body);
-}
-
 // Templates of headers are made of next hops in the path's VRF.
 static void interfaces_changed(void)
 {
@@ -395,15 +387,12 @@ static void interfaces_changed(void)
 }
 
 static const struct object_ops path_ops = {
-	.kind = API_PATH,
-	.name = "path",
-	.min_length = sizeof(struct api_path),
-	.max_length = sizeof(struct api_path),
+	OBJECT_OF_ONE(API_PATH, "path", struct api_path),
 	.stage = stage,
 	.commit = commit,
 	.discard = discard,
 	.release = release,
-	.verify = verify,
+	.verify = check,
 };
 OBJECT_REGISTER(path_ops)
 

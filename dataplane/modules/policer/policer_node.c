@@ -134,15 +134,9 @@ static __rte_always_inline rte_edge_t run_downlink(struct worker *w, struct rte_
 	return run(w, m, &drop_downlink, 0);
 }
 
-static uint16_t process_uplink(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, run_uplink);
-}
+NODE_EACH(process_uplink, run_uplink)
 
-static uint16_t process_downlink(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, run_downlink);
-}
+NODE_EACH(process_downlink, run_downlink)
 
 static struct rte_node_register policer_uplink = {
 	.name = "policer-uplink",

@@ -70,10 +70,7 @@ static inline rte_edge_t mark(struct worker *w, struct rte_node *node, struct rt
 	return 0;
 }
 
-static uint16_t remark(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, mark);
-}
+NODE_EACH(remark, mark)
 
 static struct rte_node_register remark_node = {
 	.name = "remark",
@@ -169,10 +166,7 @@ static void bind(void)
 }
 
 static const struct object_ops remark_ops = {
-	.kind = API_REMARK,
-	.name = "remark",
-	.min_length = sizeof(struct api_remark),
-	.max_length = sizeof(struct api_remark),
+	OBJECT_OF_ONE(API_REMARK, "remark", struct api_remark),
 	.stage = stage,
 	.discard = discard,
 	.commit = commit,

@@ -350,8 +350,9 @@ static int check_addresses(const char *key, const struct api_interface *want)
 	return 0;
 }
 
-static int check(const char *key, const struct api_interface *want)
+static int check(const char *key, const void *body, uint32_t length)
 {
+	const struct api_interface *want = body;
 	if (memchr(want->vrf, 0, API_NAME) == NULL)
 		return object_error(EINVAL, "interface %s: the name of its VRF has no end", key);
 	if (want->port[0] == 0)
@@ -431,7 +432,7 @@ static int build_one(const char *key, const void *body, uint32_t length, void *a
 	const struct api_interface *want = body;
 	struct build *b = arg;
 	// Objects that are not staged yet are checked here too: a deletion finishes before additions are looked at.
-	int error = check(key, want);
+	int error = check(key, want, sizeof(*want));
 	int index = error == 0 ? index_of(b, key) : -1;
 
 	if (error != 0)
@@ -645,7 +646,7 @@ static int stage(struct object_change *c)
 		c->narrows = memcmp(want, c->old_body, sizeof(*want)) != 0;
 	else
 		c->narrows = want != NULL && (want->vrf[0] != 0 || (table.now->vrfs & ~1ull) != 0);
-	return c->body == NULL ? 0 : check(c->key, c->body);
+	return c->body == NULL ? 0 : check(c->key, c->body, c->length);
 }
 
 static void commit(struct object_change *c)
@@ -685,21 +686,13 @@ static void finish_commit(void)
 	routes_apply();
 }
 
-static int verify(const char *key, const void *body, uint32_t length)
-{
-	return check(key, body);
-}
-
 static const struct object_ops interface_ops = {
-	.kind = API_INTERFACE,
-	.name = "interface",
-	.min_length = sizeof(struct api_interface),
-	.max_length = sizeof(struct api_interface),
+	OBJECT_OF_ONE(API_INTERFACE, "interface", struct api_interface),
 	.stage = stage,
 	.commit = commit,
 	.finish_stage = finish_stage,
 	.finish_discard = finish_discard,
 	.finish_commit = finish_commit,
-	.verify = verify,
+	.verify = check,
 };
 OBJECT_REGISTER(interface_ops)

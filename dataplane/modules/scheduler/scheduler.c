@@ -274,10 +274,7 @@ static int verify(const char *key, const void *body, uint32_t length)
 }
 
 static const struct object_ops scheduler_ops = {
-	.kind = API_SCHEDULER,
-	.name = "scheduler",
-	.min_length = sizeof(struct api_scheduler),
-	.max_length = sizeof(struct api_scheduler),
+	OBJECT_OF_ONE(API_SCHEDULER, "scheduler", struct api_scheduler),
 	.stage = stage,
 	.commit = commit,
 	.discard = discard,

@@ -42,10 +42,7 @@ static rte_edge_t udp_encap_packet(struct worker *w, struct rte_node *node, stru
 	return EDGE_OUTPUT;
 }
 
-static uint16_t udp_encap(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, udp_encap_packet);
-}
+NODE_EACH(udp_encap, udp_encap_packet)
 
 static void before(struct trace_text *to, struct worker *w, struct rte_mbuf *m)
 {

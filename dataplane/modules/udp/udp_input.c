@@ -65,10 +65,7 @@ static rte_edge_t udp_input_packet(struct worker *w, struct rte_node *node, stru
 	return EDGE_SESSION;
 }
 
-static uint16_t udp_input(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, udp_input_packet);
-}
+NODE_EACH(udp_input, udp_input_packet)
 
 TRACE_STAGE("udp-input", .pure = 1)
 
