@@ -142,7 +142,7 @@ pids() { in_machine systemctl show -P MainPID isthmus isthmus-dp | xargs; }
 next_version() { # of a .deb: the same files
 	local tree=$DIR/next
 	dpkg-deb -R "$1" "$tree"
-	sed -i "s/^Version: .*/Version: $later/; s/(= $version)/(= $later)/" "$tree/DEBIAN/control"
+	sed -i "s/^Version: .*/Version: $later/; s/(= $version)/(= $later)/g" "$tree/DEBIAN/control"
 	dpkg-deb -Znone --root-owner-group -b "$tree" "$DIR/machine/root" >/dev/null
 	rm -r "$tree"
 }
