@@ -3,10 +3,10 @@
 // Package backup puts what outlives a control plane into one file, and back onto this or another machine.
 //
 //	archive: tar with manifest.json, the members in its order, SHA256 (of all before it: manifest and members)
-//	member:  its role: config, state/NAME, named/KEY or applied/KEY (layout.go)
+//	member:  its role: config, drop-in/NAME, state/NAME, named/KEY or applied/KEY (layout.go)
 //
-// Paths are not restored but roles: the files of a role go where the configuration in the backup, the environment and
-// the command line of the restoring machine have that role. An archive is taken whole or not at all: every octet of it
+// Roles are restored, not paths. The configuration in the backup, the environment and the command line of the restoring
+// machine say where a role's files go. An archive is taken whole or not at all: every octet of it
 // counts, since what is read must be what would be written.
 package backup
 
@@ -29,7 +29,7 @@ import (
 )
 
 const (
-	// Format is the highest that is read, and the one that is written.
+	// Format is written; it is the highest that is read.
 	Format = 1
 
 	folder       = "isthmus-backup"

@@ -115,6 +115,7 @@ func (m *machine) files(t *testing.T) string {
 func running(t *testing.T) *machine {
 	m := newMachine(t)
 	m.write(t, "etc/isthmus.yaml", small, 0o640)
+	m.write(t, "etc/isthmus.yaml.d/1.yaml", "routes: []\n", 0o640)
 	m.write(t, "secrets/key.pem", "private", 0o600)
 	m.write(t, "secrets/cert.pem", "public", 0o644)
 	m.write(t, "state/applied.yaml", "control: {api: {listen: [127.0.0.1:9443], anonymous: read, certificate: "+m.dir+
@@ -153,6 +154,7 @@ func TestOntoAnotherMachine(t *testing.T) {
 	testkit.Must(t, r.Apply())
 	applied := from.dir + "/secrets/"
 	testkit.Equal(t, to.files(t), `etc/isthmus.yaml 640 ports: [{name: core, driver: synth, role: core}]
+etc/isthmus.yaml.d/1.yaml 640 routes: []
 state/api.key 600 own
 state/applied.yaml 600 control: {api: {listen: [127.0.0.1:9443], anonymous: read, certificate: `+applied+`cert.pem, key: `+applied+`key.pem}}
 ports: [{name: core, driver: synth, role: core}]
@@ -189,21 +191,22 @@ func TestOccupied(t *testing.T) {
 	b := from.taken(t)
 	to.write(t, "state/placement.json", "[]", 0o600)
 	to.write(t, "state/audit.log.3", "older", 0o600)
+	to.write(t, "etc/isthmus.yaml.d/2.yaml", "{}", 0o600)
 	before := to.files(t)
 	r, err := Plan(b, to.at, Options{})
 	testkit.Must(t, err)
-	testkit.Refused(t, r.Apply(), "there is something already: "+to.dir+"/state/placement.json, "+to.dir+"/state/audit.log.3; "+
-		"--force puts it aside, as FILE.before-restore")
+	testkit.Refused(t, r.Apply(), "there is something already: "+to.dir+"/state/placement.json, "+to.dir+
+		"/etc/isthmus.yaml.d/2.yaml, "+to.dir+"/state/audit.log.3; --force puts it aside, as FILE.before-restore")
 	testkit.Equal(t, to.files(t), before, "after a refusal")
 	r, err = Plan(b, to.at, Options{Force: true})
 	testkit.Must(t, err)
 	testkit.Must(t, r.Apply())
 	after := to.files(t)
 	for _, want := range []string{"state/placement.json 600 {}", "state/placement.json.before-restore 600 []",
-		"state/audit.log.3.before-restore 600 older"} {
+		"state/audit.log.3.before-restore 600 older", "etc/isthmus.yaml.d/2.yaml.before-restore 600 {}"} {
 		testkit.ErrorIf(t, !strings.Contains(after, want), "no %q in\n%s", want, after)
 	}
-	testkit.Equal(t, len(r.Kept), 2, "put aside")
+	testkit.Equal(t, len(r.Kept), 3, "put aside")
 
 	// Of a stranger in the folder nothing is touched, but one does not restore beside it without a word.
 	other := newMachine(t)

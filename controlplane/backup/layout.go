@@ -4,6 +4,8 @@ package backup
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,6 +18,7 @@ import (
 // the file.
 const (
 	roleConfig  = "config"
+	roleDropIn  = "drop-in/" // FILE.d/NAME beside the configuration file
 	roleState   = "state/"
 	roleNamed   = "named/"
 	roleApplied = "applied/"
@@ -45,7 +48,7 @@ type layout struct {
 	start *config.Config // of `config apply`, which a start prefers; else own
 }
 
-// newLayout reads the configurations; applied may be nil. One that a start would refuse is left aside, as there.
+// newLayout reads the configurations; applied may be nil. It is left aside if a start would refuse it.
 func newLayout(at Place, own, applied []byte) (*layout, error) {
 	l := &layout{Place: at}
 	var err error
@@ -69,6 +72,9 @@ func (l *layout) place(c *config.Config) plan.Place {
 // roles are all that files may have here, the configuration first.
 func (l *layout) roles() []string {
 	list := []string{roleConfig}
+	for _, path := range l.dropIns() {
+		list = append(list, roleDropIn+filepath.Base(path))
+	}
 	for _, name := range stateFiles {
 		list = append(list, roleState+name)
 	}
@@ -87,6 +93,24 @@ func (l *layout) roles() []string {
 	return list
 }
 
+// dropIns are the files beside the configuration file, in the order of their names.
+func (l *layout) dropIns() []string {
+	var list []string
+	entries, _ := os.ReadDir(l.Config + dropInFolder)
+	for _, e := range entries {
+		if isDropIn(e.Name()) {
+			list = append(list, filepath.Join(l.Config+dropInFolder, e.Name()))
+		}
+	}
+	return list
+}
+
+const dropInFolder = ".d"
+
+func isDropIn(name string) bool {
+	return filepath.Ext(name) == ".yaml" && filepath.Base(name) == name && name[0] != '.'
+}
+
 // path is where a file of a role is, or goes.
 func (l *layout) path(role string) (string, error) {
 	kind, name, _ := strings.Cut(role, "/")
@@ -94,6 +118,10 @@ func (l *layout) path(role string) (string, error) {
 	switch kind + "/" {
 	case roleConfig + "/":
 		return l.Config, nil
+	case roleDropIn:
+		if isDropIn(name) {
+			return filepath.Join(l.Config+dropInFolder, name), nil
+		}
 	case roleState:
 		if !slices.Contains(stateFiles, name) {
 			break

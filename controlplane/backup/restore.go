@@ -40,7 +40,7 @@ type Restore struct {
 	Kept     []string // former files, under their new names
 }
 
-// file is one that comes.
+// file is to be put in its place.
 type file struct {
 	*Member
 	to, staged string
@@ -108,11 +108,14 @@ func (r *Restore) occupied() error {
 			return err
 		}
 	}
-	for _, name := range append(stateFiles, plan.Unfinished) {
-		path := r.layout.statePath(name)
+	others := r.layout.dropIns() // more of them would be another configuration
+	for _, name := range stateFiles {
+		others = append(others, r.layout.statePath(name))
+	}
+	for _, path := range append(others, r.layout.statePath(plan.Unfinished)) {
 		if _, err := os.Lstat(path); err == nil && !comes[path] {
 			there = append(there, path)
-			if name != plan.Unfinished {
+			if filepath.Base(path) != plan.Unfinished {
 				r.gone = append(r.gone, path)
 			}
 		}

@@ -54,8 +54,8 @@ ends() {
 	says "$1" "$3" "$SEEN/said"
 }
 
-# A gateway whose data plane does not serve as it is, or does: `isthmus status` ends so, and with this sentence; else
-# the log has it.
+# A gateway, whether its data plane serves or not. `isthmus status` ends with this exit status, and it or the log has the
+# sentence.
 # usage: gateway ROW STATUS SENTENCE [WRAPPER...]
 settled() {
 	isthmus status -j >"$SEEN/status.json" 2>/dev/null || true # it fails unless both are ready

@@ -67,7 +67,7 @@ type Kept struct {
 
 // KeptFile is a file that is there, or may be.
 type KeptFile struct {
-	Role string `json:"role"` // config, state/NAME, named/KEY or applied/KEY of the configuration
+	Role string `json:"role"` // config, drop-in/NAME, state/NAME, named/KEY or applied/KEY of the configuration
 	Path string `json:"path"`
 }
 
