@@ -12,7 +12,7 @@ import sys
 
 PROOF = "docs/proof.md"
 WORDS = 25  # of a cell
-ROWS = {"P": 34, "A": 15, "G": 27, "B": 17, "M": 9, "R": 16}
+ROWS = {"P": 34, "A": 15, "G": 27, "B": 17, "M": 11, "R": 16}
 REPOSITORY = sys.stdin.read().splitlines()
 faults = []
 
