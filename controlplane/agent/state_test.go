@@ -155,7 +155,8 @@ func digests(s intent.State) []api.Digest {
 // What a gateway keeps is in its backup, but for what is this kernel's or was unreadable.
 func TestAllStateIsInABackup(t *testing.T) {
 	s, dir := dptest.Start(t), t.TempDir()
-	a, stop := launchMobile(t, s, dir, upf+instances+signingIn+"control: {api: {listen: [127.0.0.1], anonymous: read}}\n")
+	const api = "control: {api: {listen: [127.0.0.1], anonymous: read}}\n"
+	a, stop := launchMobile(t, s, dir, upf+instances+signingIn+api)
 	defer stop()
 	servers, err := a.listenAll() // it makes the certificate
 	testkit.Must(t, err)

@@ -58,7 +58,7 @@ func TestRefusedArchives(t *testing.T) {
 		change func(b *Backup)
 		want   string
 	}{
-		{func(b *Backup) { b.Manifest.Format++ }, "the backup is of format 2, by isthmus \"0.1.0\"; this isthmus reads"},
+		{func(b *Backup) { b.Manifest.Format++ }, "the backup is of format 2, by isthmus \"0.1.0\"; this isthmus "},
 		{func(b *Backup) { b.Manifest.Format = 0 }, "format 0"},
 		{func(b *Backup) { b.Manifest.Members[1].Role = roleConfig }, "is there twice"},
 		{func(b *Backup) { b.Manifest.Members[1].Size = -1 }, "too large"},
@@ -119,7 +119,7 @@ func running(t *testing.T) *machine {
 	m.write(t, "secrets/key.pem", "private", 0o600)
 	m.write(t, "secrets/cert.pem", "public", 0o644)
 	m.write(t, "state/applied.yaml", "control: {api: {listen: [127.0.0.1:9443], anonymous: read, certificate: "+m.dir+
-		"/secrets/cert.pem, key: "+m.dir+"/secrets/key.pem}}\nports: [{name: core, driver: synth, role: core}]\n", 0o600)
+		"/secrets/cert.pem, key: "+m.dir+"/secrets/key.pem}}\n"+small, 0o600)
 	m.write(t, "state/placement.json", "{}", 0o600)
 	m.write(t, "state/api.key", "own", 0o600)
 	m.write(t, "state/audit.log", "{}\n{\"half", 0o600)
@@ -156,7 +156,8 @@ func TestOntoAnotherMachine(t *testing.T) {
 	testkit.Equal(t, to.files(t), `etc/isthmus.yaml 640 ports: [{name: core, driver: synth, role: core}]
 etc/isthmus.yaml.d/1.yaml 640 routes: []
 state/api.key 600 own
-state/applied.yaml 600 control: {api: {listen: [127.0.0.1:9443], anonymous: read, certificate: `+applied+`cert.pem, key: `+applied+`key.pem}}
+state/applied.yaml 600 control: {api: {listen: [127.0.0.1:9443], anonymous: read, certificate: `+applied+
+		`cert.pem, key: `+applied+`key.pem}}
 ports: [{name: core, driver: synth, role: core}]
 state/audit.log 600 {}
 state/placement.json 600 {}

@@ -87,7 +87,8 @@ func (r *Restore) Bound() (list []string) {
 		add(isHere(s.Addr()), "control.api.listen: %s", s.Addr())
 	}
 	if was := r.Manifest.DUID; was != "" && was != machineDUID(c) {
-		add(false, "access.dhcp.duid: DHCPv6 clients know %s, made of the machine's id; give it to keep their leases", was)
+		add(false, "access.dhcp.duid: DHCPv6 clients know %s, made of the machine's id; give it so that they stay",
+			was)
 	}
 	return list
 }

@@ -56,7 +56,7 @@ const (
 	BeforeSuffix = ".before-restore"
 )
 
-// Plan says where a backup goes on this machine. It changes nothing. A backup that cannot be this machine's is an error.
+// Plan says where a backup goes on this machine. It changes nothing. A backup that cannot be this one's is an error.
 func Plan(b *Backup, at Place, opt Options) (*Restore, error) {
 	own, _ := b.of(roleConfig)
 	if own == nil {
@@ -146,7 +146,7 @@ func (r *Restore) Path(role string) string {
 	return ""
 }
 
-// Apply puts the files in their places, all or none. An error leaves everything as it was. If the process or the machine
+// Apply puts the files in their places, all or none. An error leaves everything as it was. If the process or machine
 // dies between the first and the last file, plan.Unfinished stays, with which no control plane starts.
 func (r *Restore) Apply() (err error) {
 	if r.Refusal != nil {
@@ -261,8 +261,8 @@ func (r *Restore) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
-// commit renames the files. interrupted: what is in their places may be of a restore that did not end; what that one put
-// aside is older.
+// commit renames the files. interrupted: what is in their places may be of a restore that did not end. What that one
+// put aside is older.
 func (r *Restore) commit(interrupted bool) error {
 	aside := func(path string) (string, error) {
 		before := path + BeforeSuffix

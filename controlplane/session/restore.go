@@ -15,16 +15,16 @@ type Restored struct {
 	Subscribers int // who signed in, with their leases
 	Left        int // sessions of CP functions
 	Recovery    time.Time
-	Why         error // it cannot be read by this version, so that nothing is taken over but the time stamp; nil: it can
+	Why         error // this version cannot read it, and takes over nothing but the time stamp; nil: it can
 }
 
 // Restore makes, of a store that was kept elsewhere, one for the next start.
 //
 // Sessions of CP functions and their associations stay behind. The Recovery Time Stamp is later than that of the store,
-// than that of a store in its place (after), and than any given out up to now. Since the copy was made, its CP functions
-// have established, modified and deleted sessions. With the old time stamp a user plane would claim to have them all. TS
-// 23.527 §4.2: a restart is detected by another Recovery Time Stamp. CP functions then take all sessions for lost. They
-// set them up again, with F-TEIDs and UE addresses that old ones would still occupy.
+// than that of a store in its place (after), and than any given out up to now. Since the copy was made, its CP
+// functions have established, modified and deleted sessions. With the old time stamp a user plane would claim to have
+// them all. TS 23.527 §4.2: a restart is detected by another Recovery Time Stamp. CP functions then take all sessions
+// for lost. They set them up again, with F-TEIDs and UE addresses that old ones would still occupy.
 //
 // Subscribers who signed in come back with their leases, as after the end of both processes. RFC 2131 §2.1 has a server
 // keep bindings over its restarts. A client does not notice that its server lost them until it renews. What is

@@ -36,7 +36,8 @@ func TestRestore(t *testing.T) {
 		r, err := Restore(path, to, row.former)
 		testkit.Must(t, err)
 		testkit.Equal(t, r, Restored{Subscribers: 1, Left: 1, Recovery: r.Recovery}, "%s", name)
-		later := r.Recovery.After(row.store) && r.Recovery.After(row.former) && !r.Recovery.Before(now.Truncate(time.Second))
+		later := r.Recovery.After(row.store) && r.Recovery.After(row.former) &&
+			!r.Recovery.Before(now.Truncate(time.Second))
 		p := opened(t, to, store.Boot())
 		good := later && p.Recovery().Equal(r.Recovery) && p.Count("") == 1 && len(p.Associations()) == 0
 		testkit.ErrorIf(t, !good, "%s: %d sessions, %+v, %v, %v", name, p.Count(""), p.Associations(), r, p.Recovery())

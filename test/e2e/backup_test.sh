@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A gateway with a home by DHCP and a session over PFCP is backed up while it runs, and lost. The backup is restored into
+# A gateway with a home by DHCP and a session over PFCP is backed up while it runs, and lost. Its backup is restored in
 # a fresh state folder, for a gateway in another network namespace. The home goes on with its lease, without signing in.
 # Clients find the certificate that they know. The CP function sees a later Recovery Time Stamp and sets up its session
 # again (TS 23.527). Refusals of a restore change nothing.

@@ -54,7 +54,7 @@ ends() {
 	says "$1" "$3" "$SEEN/said"
 }
 
-# A gateway, whether its data plane serves or not. `isthmus status` ends with this exit status, and it or the log has the
+# A gateway, whether its data plane serves or not. `isthmus status` ends with this exit status. It, or the log, has the
 # sentence.
 # usage: gateway ROW STATUS SENTENCE [WRAPPER...]
 settled() {
@@ -89,7 +89,8 @@ mount --bind "$SEEN/empty" /sys/kernel/mm/hugepages
 config "${ENGINE/\"off\"/\"on\"}"
 gateway "no huge pages" 1 "last words.*huge pages are asked for, and none is free: sysctl vm.nr_hugepages="
 clean "no huge pages"
-ends "no huge pages, alone" 1 "isthmus-dp: huge pages are asked for" "$BIN/isthmus-dp" --socket "$DIR/dp.sock" --huge yes
+ends "no huge pages, alone" 1 "isthmus-dp: huge pages are asked for" \
+	"$BIN/isthmus-dp" --socket "$DIR/dp.sock" --huge yes
 clean "no huge pages, alone"
 umount /sys/kernel/mm/hugepages
 
@@ -152,7 +153,8 @@ for device in /sys/bus/pci/devices/*; do
 	[[ -e $device/class && $(<"$device/class") != 0x02* ]] || continue
 	driver=$(basename "$(readlink "$device/driver" || echo none)")
 	config "ports: [{name: core, driver: pci, device: \"${device##*/}\", role: core}]"
-	gateway "a device of another driver" 1 "PCI device ${device##*/} cannot be opened, its driver in the kernel is $driver"
+	gateway "a device of another driver" 1 \
+		"PCI device ${device##*/} cannot be opened, its driver in the kernel is $driver"
 	clean "a device of another driver"
 	break
 done
