@@ -49,10 +49,10 @@ func backupCommand(e *env) *cobra.Command {
 		Use:   "backup {FILE | --to -}",
 		Short: "put all that outlives the gateway into one file, while it runs or not",
 		Args:  cobra.MaximumNArgs(1),
-		Long: "Put all that outlives the gateway into one file, as it is at one moment: the configuration\n" +
-			"with its tokens, what `config apply` brought, sessions and leases, records of accounting that\n" +
-			"wait, the pipes of subscribers. Also the certificate and key of the API, the audit log, and the\n" +
-			"files that the configuration names: users, secrets, certificates.\n\n" +
+		Long: "Put all that outlives the gateway into one file, as it is at one moment. That is the\n" +
+			"configuration with its tokens, what `config apply` brought, sessions and leases, accounting that\n" +
+			"waits, and pipes of subscribers. It is also the certificate and key of the API, the audit log,\n" +
+			"and the files that the configuration names: users, secrets, certificates.\n\n" +
 			"All of it is always taken, with its secrets: the file has mode 0600 and belongs in a safe place.\n" +
 			"Where no control plane answers, -c, --state and the environment say where the files are.",
 		Example: "  isthmus backup gateway.backup\n  isthmus backup --to - | ssh safe 'cat >gateway.backup'",
