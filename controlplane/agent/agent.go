@@ -81,6 +81,9 @@ func newAgent(opt Options, start *plan.Plan, files plan.Files) (*Agent, error) {
 	opt.Socket, opt.DPSocket = cmp.Or(opt.Socket, c.Socket), cmp.Or(opt.DPSocket, c.DPSocket)
 	opt.Metrics, opt.Restart = cmp.Or(opt.Metrics, c.Metrics), cmp.Or(opt.Restart, c.Restart.Policy)
 	opt.State = cmp.Or(opt.State, c.State)
+	if err := writable(opt.State); err != nil {
+		return nil, err
+	}
 	a := &Agent{opt: opt, files: files, measures: measure.New(), spawner: supervisor(&opt, start)}
 	if opt.StopBoth && a.spawner == nil {
 		return nil, fmt.Errorf("--stop-both: by the policy %s something else starts the data plane",

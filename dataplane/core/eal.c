@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts DPDK's environment: one EAL thread (the control thread, not pinned); only the devices that PORT objects name.
 #include "core/eal.h"
+#include "core/cgroup.h"
 #include "core/log.h"
 #include "core/worker.h"
 #include <glob.h>
@@ -13,6 +14,11 @@
 #include <string.h>
 
 #define MAX_ARGS 48
+#define MEMORY_MB 2048u // without huge pages; only what is used becomes resident
+// Of a cgroup's memory: of the process beside DPDK's, with what the control plane takes in the same container; the least
+// that DPDK starts with.
+#define OTHER_MB 64u
+#define LEAST_MB 32u
 #define HUGE_PAGES_WANTED 128 // of 2 MB; 1,000 subscribers take 70, tables of 64 K about 200
 
 // "0@(0,1)": the control thread floats over the CPUs that this process may use.
@@ -54,6 +60,25 @@ static unsigned long free_huge_pages(const char *sizes)
 	return sum;
 }
 
+// What DPDK may take without huge pages, in MB: what was asked for, as far as the cgroup leaves it. So an allocation is
+// refused in words, before the kernel ends the process. 0: it is too little to start.
+static uint32_t memory_within(uint32_t wanted_mb)
+{
+	uint64_t limit_mb = cgroup_memory("") >> 20;
+
+	if (limit_mb >= wanted_mb + OTHER_MB)
+		return wanted_mb;
+	if (limit_mb < OTHER_MB + LEAST_MB) {
+		LOG(ERR, "the memory limit of this cgroup is %lu MB, at least %u MB are needed\n", limit_mb,
+			OTHER_MB + LEAST_MB);
+		return 0;
+	}
+	engine_memory_limit_mb = (uint32_t)limit_mb;
+	LOG(NOTICE, "takes up to %lu MB of memory for packets and tables: the limit of its cgroup is %lu MB\n",
+		limit_mb - OTHER_MB, limit_mb);
+	return (uint32_t)limit_mb - OTHER_MB;
+}
+
 // A card that a uio driver has knows physical addresses alone, as no IOMMU translates for it.
 static int uio_cards(void)
 {
@@ -63,6 +88,8 @@ static int uio_cards(void)
 	globfree(&found);
 	return there;
 }
+
+uint32_t engine_memory_limit_mb;
 
 // huge: 1 yes, 0 no, -1 when at least HUGE_PAGES_WANTED are free.
 int engine_eal_init(const char *program, int huge, uint32_t memory_mb, int argc, char **argv)
@@ -84,6 +111,9 @@ int engine_eal_init(const char *program, int huge, uint32_t memory_mb, int argc,
 			HUGE_PAGES_WANTED);
 		return -1;
 	}
+	memory_mb = huge ? 0 : memory_within(memory_mb ? memory_mb : MEMORY_MB);
+	if (!huge && memory_mb == 0)
+		return -1;
 	lcores(cores, sizeof(cores));
 	snprintf(name, sizeof(name), "%s", program);
 	args[n++] = name;
@@ -97,7 +127,7 @@ int engine_eal_init(const char *program, int huge, uint32_t memory_mb, int argc,
 		args[n++] = "--in-memory";
 		args[n++] = "--single-file-segments"; // memif hands its memory over by file descriptor
 	} else {
-		snprintf(memory, sizeof(memory), "%u", memory_mb ? memory_mb : 2048);
+		snprintf(memory, sizeof(memory), "%u", memory_mb);
 		args[n++] = "--no-huge";
 		args[n++] = "--no-shconf";
 		args[n++] = "-m";

@@ -7,6 +7,7 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_mbuf.h>
+#include <sched.h>
 #include <string.h>
 
 #define MIN_BUFFERS 512
@@ -20,6 +21,29 @@ int engine_failed(void)
 
 ENGINE_LIMIT(buffer_size, 512, 16384)
 
+// Whether a worker may be pinned to its CPU: tried, as isolated CPUs are allowed, but in no list of the process.
+static int check_cpus(const struct api_engine *e)
+{
+	cpu_set_t ours, one;
+	int error = 0;
+
+	if (!engine_mode.threads || sched_getaffinity(0, sizeof(ours), &ours) != 0)
+		return 0;
+	for (uint32_t i = 0; i < e->workers && error == 0; i++) {
+		if (e->cpu[i] < 0)
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET((uint32_t)e->cpu[i], &one);
+		if (sched_setaffinity(0, sizeof(one), &one) != 0)
+			error = object_error(EINVAL,
+				"engine.cpus: worker %u may not run on CPU %d: it is not there, or not in the cpuset "
+				"of ours",
+				i, e->cpu[i]);
+	}
+	sched_setaffinity(0, sizeof(ours), &ours);
+	return error;
+}
+
 static int check(const struct api_engine *e)
 {
 	if (e->workers < 1 || e->workers > API_MAX_WORKERS)
@@ -31,7 +55,8 @@ static int check(const struct api_engine *e)
 		return object_error(EINVAL, "max_sessions is %u, must be 1..%u", e->max_sessions, 1u << 24);
 	if (e->max_flows < 1 || e->max_flows > 1u << 26)
 		return object_error(EINVAL, "max_flows is %u, must be 1..%u", e->max_flows, 1u << 26);
-	return hold_start(e);
+	int error = check_cpus(e);
+	return error != 0 ? error : hold_start(e);
 }
 
 #define LIFETIME_ROUNDS 15u // of flow_idle: as many as an entry counts (flow/tuple.h)
@@ -114,6 +139,8 @@ static int finish_stage(void)
 	int error = start(e);
 	if (error == 0)
 		error = worker_start_all();
+	if (error == ENOMEM && engine_memory_limit_mb != 0)
+		object_explain_also("; the memory limit of its cgroup is %u MB", engine_memory_limit_mb);
 	failed = error != 0;
 	if (failed) {
 		struct api_status why = {0};

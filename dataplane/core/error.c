@@ -3,6 +3,7 @@
 #include "core/error.h"
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static struct {
 	char text[API_TEXT];
@@ -18,6 +19,16 @@ void object_explain(const char *format, ...)
 	va_end(args);
 	last.rule_kind = API_RULE_NONE;
 	last.rule = 0;
+}
+
+void object_explain_also(const char *format, ...)
+{
+	size_t used = strlen(last.text);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(last.text + used, sizeof(last.text) - used, format, args);
+	va_end(args);
 }
 
 int object_blame(int error, uint32_t rule_kind, uint32_t rule)

@@ -13,6 +13,8 @@ static inline int object_refusal(int code)
 	return code;
 }
 #define object_error(code, ...) (object_explain(__VA_ARGS__), object_refusal(code))
+// Adds to the text of the last object_error().
+void object_explain_also(const char *format, ...) __attribute__((format(printf, 1, 2)));
 // Names the rule (enum api_rule) that the last object_error() is about, unless one was named already. Returns
 // `error`; 0: does nothing.
 int object_blame(int error, uint32_t rule_kind, uint32_t rule);
