@@ -6,6 +6,7 @@
 
 `sbom FOLDER` writes FOLDER/isthmus.spdx.json (SPDX 2.3) of the built programs in FOLDER."""
 
+import functools
 import glob
 import hashlib
 import json
@@ -120,45 +121,63 @@ def go_parts(program, licences):
             yield package(name, version, licences.get(name, "NOASSERTION"), f"pkg:golang/{name}@{version}")
 
 
-def c_parts(program):
-    """The packages of the shared libraries that the program loads at its start."""
-    packages = set()
-    for path in re.findall(r"=> (/\S+)", out("ldd", program)):
-        owners = {owner for name in {path, os.path.realpath(path), path.removeprefix("/usr"), "/usr" + path}
-                  for owner in re.findall(r"^(\S+): ", subprocess.run(["dpkg", "-S", name], capture_output=True,
-                                                                      text=True, check=False).stdout, re.M)}
-        if not owners:
-            sys.exit(f"{path}, which {program} loads, is of no package")
-        packages.add(min(owners))
+def objects(*files):
+    """The shared objects that ELF files load at their start, as the files' machine finds them: with the loader."""
+    return sorted({path for file in files for path in re.findall(r"(/\S+) \(0x", out("ldd", file))})
+
+
+@functools.cache
+def owners(paths):
+    """The packages of files of the system, in one question: dpkg reads all of its lists for each."""
+    names = {path: {path, os.path.realpath(path), path.removeprefix("/usr"), "/usr" + path} for path in paths}
+    said = subprocess.run(["dpkg", "-S", *sorted(set().union(*names.values()))], capture_output=True, text=True,
+                          check=False).stdout
+    of = {path: owner.split(", ")[0] for owner, path in re.findall(r"^(\S+(?:, \S+)*): (/.*)$", said, re.M)}
+    found = {path: {of[name] for name in have if name in of} for path, have in names.items()}
+    for path in paths:
+        if not found[path]:
+            sys.exit(f"{path} is of no package")
+    return sorted({min(have) for have in found.values()})
+
+
+def c_parts(paths):
+    """The packages of shared libraries."""
     system = dict(re.findall(r'^(\w+)="?([^"\n]*)', read("/etc/os-release"), re.M))
-    for name in sorted(packages):
-        name, version, arch = out("dpkg-query", "-W", "-f", "${Package} ${Version} ${Architecture}", name).split()
+    form = "${Package} ${Version} ${Architecture}\n"
+    for line in out("dpkg-query", "-W", "-f", form, *owners(tuple(paths))).splitlines():
+        name, version, arch = line.split()
         yield package(name, version, "BSD-3-Clause" if name.startswith("librte-") else "NOASSERTION",
                       f"pkg:deb/{system['ID']}/{quote(name)}@{quote(version)}?arch={arch}")
 
 
-def bill(folder):
-    licences = {name: licence(folder_licence(at)) for name, _, at in linked_modules()}
-    version = out(f"{folder}/isthmus", "--version").split()[-1]
-    packages, relations = {}, []
+def built(folder):
+    """The programs of a build folder."""
     for name in [*GO, *C]:
         path = os.path.realpath(f"{folder}/{name}")
-        variants = [path] + sorted(p for p in glob.glob(path + "-*") if name in C and os.access(p, os.X_OK))
-        for file in variants:
-            with open(file, "rb") as f:
-                digest = hashlib.sha256(f.read()).hexdigest()
-            whole = package(os.path.basename(file), version, "Apache-2.0", primaryPackagePurpose="APPLICATION",
-                            packageFileName=os.path.basename(file),
-                            checksums=[{"algorithm": "SHA256", "checksumValue": digest}])
-            parts = list(go_parts(file, licences) if name in GO else c_parts(file))
-            if name == "isthmus":
-                parts.append(package("dygraphs", dygraphs(), "MIT", f"pkg:npm/dygraphs@{dygraphs()}"))
-            packages[whole["SPDXID"]] = whole
-            relations.append(("SPDXRef-DOCUMENT", "DESCRIBES", whole["SPDXID"]))
-            for part in parts:
-                packages[part["SPDXID"]] = part
-                how = "STATIC_LINK" if name in GO else "DYNAMIC_LINK"
-                relations.append((whole["SPDXID"], how, part["SPDXID"]))
+        yield path
+        yield from sorted(p for p in glob.glob(path + "-*") if name in C and os.access(p, os.X_OK))
+
+
+def bill(files, drivers=()):
+    """Of programs, of which one is isthmus; drivers are shared objects that those in C load later."""
+    licences = {name: licence(folder_licence(at)) for name, _, at in linked_modules()}
+    version = out(next(file for file in files if file.endswith("/isthmus")), "--version").split()[-1]
+    packages, relations = {}, []
+    for file in files:
+        name = os.path.basename(file)
+        with open(file, "rb") as f:
+            digest = hashlib.sha256(f.read()).hexdigest()
+        whole = package(name, version, "Apache-2.0", primaryPackagePurpose="APPLICATION", packageFileName=name,
+                        checksums=[{"algorithm": "SHA256", "checksumValue": digest}])
+        parts = list(go_parts(file, licences) if name in GO else c_parts([*objects(file, *drivers), *drivers]))
+        if name == "isthmus":
+            parts.append(package("dygraphs", dygraphs(), "MIT", f"pkg:npm/dygraphs@{dygraphs()}"))
+        packages[whole["SPDXID"]] = whole
+        relations.append(("SPDXRef-DOCUMENT", "DESCRIBES", whole["SPDXID"]))
+        for part in parts:
+            packages[part["SPDXID"]] = part
+            how = "STATIC_LINK" if name in GO else "DYNAMIC_LINK"
+            relations.append((whole["SPDXID"], how, part["SPDXID"]))
     body = json.dumps([packages, relations], sort_keys=True).encode()
     epoch = int(os.environ.get("SOURCE_DATE_EPOCH", 0)) or time.time()
     return {"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT",
@@ -181,7 +200,7 @@ def main():
             sys.exit("NOTICE is not what is linked now: ./dev lint --fix")
     elif len(sys.argv) == 3 and sys.argv[1] == "sbom":
         with open(f"{sys.argv[2]}/isthmus.spdx.json", "w", encoding="utf-8") as f:
-            json.dump(bill(sys.argv[2]), f, indent=1)
+            json.dump(bill(list(built(sys.argv[2]))), f, indent=1)
             f.write("\n")
     else:
         sys.exit(__doc__)

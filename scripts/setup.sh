@@ -15,6 +15,7 @@ PACKAGES=(
 	freeradius freeradius-utils python3-pyrad # peers of the RADIUS tests
 	'isc-dhcp-client?' dhcpcd-base wide-dhcpv6-client # peers of the lab and the DHCP tests
 	kea-dhcp4-server kea-dhcp6-server              # peers of the DHCP tests
+	podman runc # run the image in a test
 	chromium-headless-shell fonts-dejavu-core # look at the live page in a test
 )
 GO_MINOR=26 # Go 1.26 or later

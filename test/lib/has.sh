@@ -12,3 +12,4 @@ has_lab_tools() { command -v iperf3 && command -v dig && command -v curl && comm
 has_dhclient() { command -v dhclient >/dev/null; }
 has_tcpdump() { command -v tcpdump >/dev/null; }
 has_curl() { command -v curl >/dev/null; }
+has_image() { command -v podman && command -v runc && command -v jq && [[ -f ${IMAGE:-} ]]; } >/dev/null
