@@ -15,8 +15,8 @@
 
 #define MAX_ARGS 48
 #define MEMORY_MB 2048u // without huge pages; only what is used becomes resident
-// Of a cgroup's memory: of the process beside DPDK's, with what the control plane takes in the same container; the least
-// that DPDK starts with.
+// Of a cgroup's memory: of the process beside DPDK's, with the control plane's in the same container; the least that
+// DPDK starts with.
 #define OTHER_MB 64u
 #define LEAST_MB 32u
 #define HUGE_PAGES_WANTED 128 // of 2 MB; 1,000 subscribers take 70, tables of 64 K about 200

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What a container or a unit may leave a process too little of: memory, huge pages, CPUs, capabilities, devices, folders,
-# sockets. Each ends in a sentence and an exit status, or in a refused configuration; nothing is broken.
+# What a container or a unit may leave a process too little of: memory, huge pages, CPUs, capabilities, devices,
+# folders, sockets. Each ends in a sentence and an exit status, or in a refused configuration; nothing is broken.
 # shellcheck source=test/lib/net.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/net.sh"
 own_namespaces "$@"
@@ -19,8 +19,8 @@ control() { ends "$1" "$BIN/isthmus" --socket "$2" run -c "$DIR/isthmus.yaml" --
 
 # Both processes. usage: begin [COMMAND WORD...]: with less than all
 begin() {
-	nsenter --net=/run/netns/gateway -- "$@" "$BIN/isthmus" --socket "$DIR/isthmus.sock" run -c "$DIR/isthmus.yaml" \
-		--dp-socket "$DIR/dp.sock" --spawn --stop-both >"$DIR/isthmus.log" 2>&1 &
+	nsenter --net=/run/netns/gateway -- "$@" "$BIN/isthmus" --socket "$DIR/isthmus.sock" run \
+		-c "$DIR/isthmus.yaml" --dp-socket "$DIR/dp.sock" --spawn --stop-both >"$DIR/isthmus.log" 2>&1 &
 	both=$!
 }
 end() {
@@ -33,7 +33,7 @@ log_says() { wait_for 60 grep -q "$1" "$DIR/isthmus.log" || fail "no \"$1\" in $
 # usage: config [ENGINE]
 config() {
 	cat >"$DIR/isthmus.yaml" <<-YAML
-		engine: {huge_pages: "off", ${1:-packet_buffers: 4096}, idle_sleep: true, limits: {sessions: 1024, flows: 4096}}
+		engine: {huge_pages: "off", ${1:-packet_buffers: 4096}, limits: {sessions: 1024, flows: 4096}}
 		control: {metrics: "off", state: $DIR/state}
 		ports:
 		  - {name: n3, driver: synth, role: core}

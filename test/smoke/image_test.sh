@@ -54,7 +54,8 @@ volume() { mkdir -p "$DIR/$1" && chown "$USER_OF_IMAGE" "$DIR/$1"; }
 # usage: process CONTAINER: its id here; field_of FIELD PID: of /proc/PID/status
 process() { podman inspect -f '{{.State.Pid}}' "$1"; }
 field_of() { awk -v name="$1:" '$1 == name { print $2 }' "/proc/$2/status"; }
-ready() { isthmus --socket "$DIR/$1/isthmus.sock" status --wait 120s >/dev/null || fail "$1: $(podman logs "$1" 2>&1)"; }
+log_of() { podman logs "$1" 2>&1; }
+ready() { isthmus --socket "$DIR/$1/isthmus.sock" status --wait 120s >/dev/null || fail "$1: $(log_of "$1")"; }
 # A container ends by itself. usage: ends STATUS TEXT NAME
 ends() {
 	local status
@@ -68,7 +69,7 @@ ended() {
 	local name
 	for name; do
 		podman stop -t 60 "$name" >/dev/null
-		[[ $(podman inspect -f '{{.State.ExitCode}}' "$name") == 0 ]] || fail "$name: $(podman logs "$name" 2>&1)"
+		[[ $(podman inspect -f '{{.State.ExitCode}}' "$name") == 0 ]] || fail "$name: $(log_of "$name")"
 		podman rm -f "$name" >/dev/null
 	done
 }
@@ -87,7 +88,8 @@ done
 grep -qx 'usr/share/doc/libc6/copyright' "$DIR/names" || fail "it has no licence of the C library"
 tar -xOf "$DIR/layer.tar.gz" usr/share/doc/isthmus/isthmus.spdx.json >"$DIR/bill.json"
 jq -e '.packages | map(.name) |
-	(contains(["isthmus", "isthmus-dp", "libc6"]) and any(startswith("librte-net-memif")))' "$DIR/bill.json" >/dev/null || fail "its bill is not whole"
+	(contains(["isthmus", "isthmus-dp", "libc6"]) and any(startswith("librte-net-memif")))' "$DIR/bill.json" >/dev/null ||
+	fail "its bill is not whole"
 podman load -q -i "$IMAGE"
 podman pull -q "oci-archive:$IMAGE" >/dev/null || fail "it is no OCI archive"
 NAME=$(tar -xOf "$IMAGE" manifest.json | jq -r '.[0].RepoTags[0]')
@@ -127,11 +129,13 @@ echo "ok: two containers, either was killed and came back"
 # ---- two gateways with memif between them: tester, relay, gateway
 mkdir "$DIR/memif"
 chmod 777 "$DIR/memif"
-sed "s|SOCKETS|/memif|; s/LEFT/0x103e/; s/RIGHT/0x103f/" "$TEST_ROOT/test/e2e/traffic_agf.yaml" >"$DIR/conf/gateway.yaml"
+sed "s|SOCKETS|/memif|; s/LEFT/0x103e/; s/RIGHT/0x103f/" "$TEST_ROOT/test/e2e/traffic_agf.yaml" \
+	>"$DIR/conf/gateway.yaml"
 cat >"$DIR/conf/relay.yaml" <<-YAML
 	engine: {huge_pages: "off", packet_buffers: 16384, idle_sleep: true}
 	ports:
-	  - {name: homes, driver: net_memif, device: /memif/homes.sock, args: "role=server", role: access, xconnect: access}
+	  - {name: homes, driver: net_memif, device: /memif/homes.sock, args: "role=server", role: access,
+	     xconnect: access}
 	  - {name: access, driver: net_memif, device: /memif/access.sock, role: access, xconnect: homes}
 	  - {name: routers, driver: net_memif, device: /memif/routers.sock, args: "role=server", role: core, mtu: 1600,
 	     xconnect: core}
@@ -172,7 +176,8 @@ for _ in 1 2 3 4; do
 	container limited limited --network none --memory 160m --cpuset-cpus "$cpu" "$NAME"
 	ready limited
 	podman logs limited >"$DIR/limited.log" 2>&1
-	begun=$(seconds "$(podman inspect -f '{{.State.StartedAt.Format "2006-01-02T15:04:05.999999999Z07:00"}}' limited)")
+	begun=$(podman inspect -f '{{.State.StartedAt.Format "2006-01-02T15:04:05.999999999Z07:00"}}' limited)
+	begun=$(seconds "$begun")
 	step=$(seconds "$(grep -m 1 'data plane in step' "$DIR/limited.log" | grep -o 'time=[^ ]*' | cut -c 6-)")
 	took=$(awk -v a="$begun" -v b="$step" 'BEGIN { print b - a }')
 	best=$(awk -v a="$best" -v b="$took" 'BEGIN { print a < b ? a : b }')
