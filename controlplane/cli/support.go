@@ -218,7 +218,7 @@ func (e *env) configuration(ctx context.Context, file string) ([]byte, *config.C
 		return nil, nil, errors.Join(err, fault)
 	}
 	c, bad := e.configured(ctx, file, "/")
-	return text, c, errors.Join(err, bad)
+	return text, c, bad
 }
 
 func (e *env) versions(s *v1.Status) []byte {

@@ -145,8 +145,8 @@ func texts(t reflect.Type, keys map[string]bool) {
 
 // Who adds a field of words to what is shown decides whether they may name a user: here, or by the tag private.
 func TestWordsOfAnArchive(t *testing.T) {
-	const harmless = `action address applied_file association collector cp_seid_hex data_plane delegated
-		destination device devices discard dnn downlink_list dp_restart dp_socket dp_version driver encap
+	const harmless = `action address applied_file association collector cp_seid_hex cpus data_plane delegated
+		destination device devices discard dnn downlink_list dp_restart dp_socket dp_version driver drop_ins encap
 		endpoints error features file from gate how id inside instance interface interfaces ipv4 ipv6 kind
 		line listen local lookup mac message mode name names namespace network node_id object offload
 		offload_why outside peer peer_ids peers pools port prefix profile protocol reason role rule
