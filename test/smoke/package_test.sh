@@ -203,7 +203,7 @@ install_packages "isthmus_${later}_*"
 in_step || fail "removed and back: $(cat "$DIR/status")"
 in_machine dpkg -P isthmus isthmus-dp isthmus-traffic isthmus-lab isthmus-doc >>"$DIR/dpkg" 2>&1 ||
 	fail "purge: $(tail -n 20 "$DIR/dpkg")"
-! in_machine pgrep -l isthmus || fail "a purged program runs"
+! pgrep -l '^isthmus' || fail "a purged program runs"
 in_machine systemctl daemon-reload
 shut_down
 rm -r "$DIR"/machine/root/*
