@@ -47,7 +47,7 @@ tool() { chroot "$DIR/tools" /usr/bin/env -i PATH=/usr/sbin:/usr/bin HOME=/root 
 tool sh -c 'lintian --allow-root --fail-on error *.deb' >"$DIR/lintian" 2>&1 ||
 	fail "lintian: $(grep ^E "$DIR/lintian" || cat "$DIR/lintian")"
 echo "lintian: no errors, $(grep -c '^W' "$DIR/lintian" || true) warnings"
-# Nobody's key signs them; passwords are not for all; languages of packages whose names end so.
+# No key signs them; passwords are not for all; languages of packages whose names end so.
 tool sh -c 'rpmlint *.rpm' >"$DIR/rpmlint" 2>&1 || true
 ! grep ' E: ' "$DIR/rpmlint" | grep -vE ' no-signature$| non-readable /etc/isthmus/isthmus.yaml | no-dependency-on locales-' ||
 	fail "rpmlint finds errors"
