@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # --long: makes packages and two Debian systems
-# The packages on a bare Debian 12 whose first process is its systemd: lintian and rpmlint, dpkg -i, start, packets of
+# The packages on a bare Debian 12 under its systemd. Linters; dpkg -i, start, packets of
 # the kernel and of the tester. Both packages are upgraded under traffic, one with dpkg killed in the middle; then all
 # are purged. The .rpm have the same files, and their scripts run under rpm.
 #
@@ -177,7 +177,7 @@ interrupted() {
 }
 under_traffic interrupted
 no_loss "an upgrade ends in the middle"
-# One that is killed while it writes files: what it left is mended by the next.
+# dpkg is killed while it writes files: the next run mends what it left.
 packages -i "isthmus_${later}_*" &
 killed=$!
 wait_for 60 test -e "$DIR/machine/usr/bin/isthmus.dpkg-new" || true
