@@ -37,8 +37,8 @@ pools:
 access:
   ports: [{port: access, pppoe: true, ipoe: true, s_tags: 1-4000, trusted: true}]
   profiles:
-    - {name: home, instance: internet, pool_ipv4: homes, pool_ipv6: six, uplink_policer: slow,
-       interim: 600, max_sessions: 2}
+    - {name: home, instance: internet, pool_ipv4: homes, pool_ipv6: six,
+       uplink_policer: slow, interim: 600, max_sessions: 2}
     - {name: quota, instance: internet, pool_ipv4: homes, quota: 1000, exhausted: redirect,
        redirect: "http://pay.test/"}
     - {name: timed, instance: internet, pool_ipv4: homes, session_timeout: 3600, idle_timeout: 60}
