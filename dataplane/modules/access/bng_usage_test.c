@@ -4,6 +4,7 @@
 #include "access/bng_test.h"
 #include "core/event.h"
 #include "testkit/events.h"
+#include <stdlib.h>
 
 static struct {
 	uint64_t bytes[2][3], packets[2][3]; // all, IPv6; as in reports
