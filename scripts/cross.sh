@@ -80,7 +80,7 @@ cross_root() (
 	: >"$tmp/status"
 	printf '%s\n' 'Types: deb' 'URIs: http://deb.debian.org/debian' "Suites: $(cross_suite)" 'Components: main' \
 		"Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg" >"$tmp/parts/debian.sources"
-	cd "$tmp"
+	cd "$tmp" || exit
 	if ! (cross_apt update && cross_apt install -y --download-only "${CROSS_PACKAGES[@]}" &&
 		cross_unpack "$dir") >"$dir/log" 2>&1; then
 		tail -n 20 "$dir/log" >&2
@@ -174,7 +174,7 @@ cross_golden() {
 	for script in test/golden/*_test.sh; do
 		wanted "$script" "$@" || continue
 		say "$script"
-		if BUILD="$ROOT/$CROSS_BUILD/run" "$script"; then
+		if BUILD="$PWD/$CROSS_BUILD/run" "$script"; then
 			cross_add 1
 		else
 			cross_add 0 1
