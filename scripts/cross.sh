@@ -162,7 +162,7 @@ cross_unit() {
 		[[ -n ${CROSS_APART[$name]:-} ]] || ! wanted "$name" "$@" || printf '%s\n' "$name"
 	done)
 	((${#tests[@]})) || return 0
-	HQOS_ROUNDS=5 FLOW_FRAMES_STEP=48 FLOW_MODEL_ROUNDS=500 flock "$CROSS_BUILD/.dev-options" \
+	HQOS_ROUNDS=5 FLOW_FRAMES_STEP=48 FLOW_MODEL_ROUNDS=2000 flock "$CROSS_BUILD/.dev-options" \
 		meson test -C "$CROSS_BUILD" --no-rebuild --print-errorlogs --num-processes 2 --timeout-multiplier 20 \
 		"${tests[@]}" || true
 	# shellcheck disable=SC2046 # words are wanted
