@@ -97,6 +97,7 @@ version_here() {
 }
 
 # The Go programs. usage: build_go [FOLDER VERSION]
+# shellcheck disable=SC2120 # scripts/package.sh gives both
 build_go() {
 	go build -ldflags "-bindnow -X isthmus/controlplane/command.Version=${2:-$(version_here)}" -o "${1:-build}/" \
 		./controlplane/cmd/isthmus ./lab/cmd/isthmus-lab ./lab/cmd/isthmus-traffic
@@ -108,6 +109,7 @@ date_here() {
 }
 
 # Manual pages and completion, as they lie below /usr/share: FOLDER/share. usage: build_manual [FOLDER VERSION]
+# shellcheck disable=SC2120 # scripts/package.sh gives both
 build_manual() {
 	local dir=${1:-build}
 	rm -rf "$dir/share"
@@ -131,7 +133,9 @@ build_all() {
 	build_release programs
 	link_program isthmus-dp dataplane
 	link_program isthmus-traffic-engine traffic
+	# shellcheck disable=SC2119 # as they are
 	build_go
+	# shellcheck disable=SC2119
 	build_manual
 	for program in isthmus isthmus-lab isthmus-dp isthmus-traffic isthmus-traffic-engine; do
 		[[ -x build/$program ]] || die "the build ended without build/$program"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Include graph against docs/reference/structure.md: each folder stands in one row of its block, and the arrows are those of the
+"""Include graph against docs/reference/structure.md: each folder stands in one row of its block. The arrows are the
 includes. No arrow goes to a row above. C folders have no circle, nor have core's files (Go's compiler refuses circles).
 core knows no protocol. With --write the arrows are drawn again, and new folders get a line; other rows are edited by
 hand.

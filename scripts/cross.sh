@@ -63,7 +63,8 @@ cross_unpack() {
 	ln -s usr/lib root/lib
 	for deb in cache/archives/*.deb; do
 		dpkg --fsys-tarfile "$deb" | tar -x --keep-directory-symlink -C root \
-			--exclude='./usr/share/doc' --exclude='./usr/share/man' --exclude='./usr/share/locale' || return 1
+			--exclude='./usr/share/doc' --exclude='./usr/share/man' --exclude='./usr/share/locale' ||
+			return 1
 	done
 	find root -type l -lname '/*' | while IFS= read -r link; do
 		ln -sfn "$1/root$(readlink "$link")" "$link"

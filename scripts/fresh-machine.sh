@@ -68,8 +68,9 @@ make_system() {
 	give_network
 	printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 	chmod +x "$root/usr/sbin/policy-rc.d"
-	printf '%s\n' force-unsafe-io 'path-exclude=/usr/share/'{doc,man,locale}'/*' 'path-include=/usr/share/*/isthmus*' \
-		'path-include=/usr/share/man/man[15]/isthmus*' >"$root/etc/dpkg/dpkg.cfg.d/small"
+	printf '%s\n' force-unsafe-io 'path-exclude=/usr/share/'{doc,man,locale}'/*' \
+		'path-include=/usr/share/*/isthmus*' 'path-include=/usr/share/man/man[15]/isthmus*' \
+		>"$root/etc/dpkg/dpkg.cfg.d/small"
 	# shellcheck disable=SC2016 # the inner shell's words
 	quietly "$root.log" unshare --mount --pid --fork --kill-child --propagation private chroot "$root" \
 		/usr/bin/env -i DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin \

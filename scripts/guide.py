@@ -70,7 +70,7 @@ def known_go(words):
 def known_isthmus(tree, words):
     if words[0] == "show":
         return tree.has_word(words[1], ("view/rows.go", "view/graph.go"), r'"{}"')
-    return tree.has_word(words[0], ("cli/run.go", "cli/config.go"), r'Use: +"{}\b')
+    return tree.has_word(words[0], ("cli/run.go", "cli/config.go", "cli/status.go"), r'Use: +"{}\b')
 
 
 def known(tree, line):

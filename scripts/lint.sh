@@ -188,8 +188,8 @@ lint_staticcheck() {
 	! has_go || GOGC=800 "$(staticcheck_path)" ./...
 }
 
-# docs/reference/structure.md draws the includes: no circle, no arrow upward, no protocol in core, nothing of the laboratory in
-# the product.
+# docs/reference/structure.md draws the includes: no circle, no arrow upward, no protocol in core, nothing of the
+# laboratory in the product.
 lint_circles() {
 	! has_go || scripts/circles.py
 }

@@ -90,7 +90,8 @@ def check_pages(files, tree):
         for begin, language, _, lines, _ in page.blocks(read(path)):
             for number, line in enumerate(lines, begin + 1):
                 if language == "" and PLAIN.match(line):
-                    yield f"{path}:{number}: a command is in a block ```console, which a test types (test/pages/README.md)"
+                    yield (f"{path}:{number}: a command is in a block ```console, which a test types "
+                           "(test/pages/README.md)")
         if any(not command.by_hand for command in commands) and path not in tested:
             yield f"{path}: its commands are run by no test in test/pages"
 

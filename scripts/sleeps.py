@@ -11,6 +11,7 @@ WAITS = {
     "bench/idle.sh": "time passes in which no packet comes",
     "bench/mobile.sh": "no event says that the last sessions are in the store",
     "bench/seeing.sh": "the time that passes is what is measured",
+    "controlplane/agent/serve/probe_test.go": "virtual time",
     "controlplane/cputest/cputest_test.go": "time that is not to be counted",
     "controlplane/n4/node_test.go": "a message that is not to come",
     "controlplane/session/disturbed_test.go": "time between two looks at how long answers take",

@@ -109,7 +109,7 @@ func newAgent(opt Options, start *plan.Plan, files plan.Files) (*Agent, error) {
 	state := &a.owner.Published
 	a.watcher = watcher{state: state, sessions: a.sessions, measures: a.measures, events: a.events, log: opt.Log,
 		period: watchPeriod}
-	a.api = serve.New(serve.Options{State: state, Owner: a.owner, Sessions: a.sessions,
+	a.api = serve.New(serve.Options{State: state, Owner: a.owner, Kernel: a.owner, Sessions: a.sessions,
 		SignIns: a.sessions.SignedIn(), Associations: a.sessions, Subscribers: a.sessions.SignedIn(),
 		Events: a.events, Guard: a.guard, DPSocket: opt.DPSocket, DPBinary: opt.DPBinary, Kept: opt.kept,
 		Log: opt.Log})

@@ -63,12 +63,13 @@ func fill(s *dptest.Server) {
 	}
 }
 
+const documented = instances + signingIn + "nat_log: {syslog: [127.0.0.1]}\n"
+
 // Every answer of a running agent matches the document.
 func TestAnswersAreAsDocumented(t *testing.T) {
 	s := dptest.Start(t)
 	fill(s)
-	const more = instances + signingIn + "nat_log: {syslog: [127.0.0.1]}\n"
-	a, _ := launchMobile(t, s, t.TempDir(), pfcpConfig(t)+more)
+	a, _ := launchMobile(t, s, t.TempDir(), pfcpConfig(t)+documented)
 	dialIn(t, a, "anna", 1)
 	loop := a.sessions.SignIns.Loop
 	testkit.Must(t, loop.Ask(t.Context(), func() { loop.Frame(&access.Frame{Line: access.Line{Port: "elsewhere"}}) }))
@@ -83,9 +84,9 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	seen := map[string]bool{}
 	for _, test := range []struct{ method, path, query, body string }{
 		{"GET", "/v1/status", "", ""}, {"GET", "/v1/events", "", ""}, {"GET", "/v1/whoami", "", ""},
-		{"POST", "/v1/config/reload", "", ""}, {"POST", "/v1/config/apply", "?name=x", pfcpConfig(t) + more},
-		{"POST", "/v1/config/apply", "?name=x&dry_run=true", pfcpConfig(t) + more},
-		{"POST", "/v1/config/check", "?name=x", pfcpConfig(t) + more},
+		{"POST", "/v1/config/reload", "", ""}, {"POST", "/v1/config/apply", "?name=x", pfcpConfig(t) + documented},
+		{"POST", "/v1/config/apply", "?name=x&dry_run=true", pfcpConfig(t) + documented},
+		{"POST", "/v1/config/check", "?name=x", pfcpConfig(t) + documented},
 		{"POST", "/v1/stream", "", "[]"}, {"POST", "/v1/stream/start", "?name=t", ""},
 		{"POST", "/v1/stream/stop", "?name=t", ""},
 	} {
@@ -95,8 +96,8 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 		seen[test.method+" "+test.path] = true
 	}
 	objects := map[int]string{} // the configuration's, without what the kernel has
-	for _, r := range [][3]string{{"GET", "/v1/status", ""}, {"POST", "/v1/config/check?name=x", pfcpConfig(t) + more},
-		{"POST", "/v1/config/apply?name=x", pfcpConfig(t) + more}} {
+	for _, r := range [][3]string{{"GET", "/v1/status", ""}, {"POST", "/v1/config/check?name=x", pfcpConfig(t) + documented},
+		{"POST", "/v1/config/apply?name=x", pfcpConfig(t) + documented}} {
 		var is struct{ Objects int }
 		testkit.Must(t, json.Unmarshal(ask(r[0], r[1], r[2]).Body.Bytes(), &is))
 		objects[is.Objects] = r[1]

@@ -90,6 +90,36 @@ var answersOfCommands = map[string]string{
 	"GET /v1/status":         `{"data_plane":"ready","version":"0.1"}`,
 }
 
+// typed is a command line, and what its output must contain.
+type typed struct {
+	args   string
+	code   int
+	stdout string
+	stderr string
+}
+
+// ofConfig are commands about files: of a device that is not here, an unset variable, a good one, a bad one.
+func ofConfig(absent, unset, good, file string) []typed {
+	return []typed{
+		{"config show", 0, "ports: []\n", ""},
+		{"config show --effective", 0, "ports: [] # in effect\n", ""},
+		{"config schema", 0, "\"$id\": \"urn:isthmus:config:1\"", ""},
+		{"config diff", 0, "~ ports[a].mtu: 1 -> 2\nnote: n\nnote: port a: no device\n", ""},
+		{"config apply --dry-run", 0, "would be applied: 5 objects, 1 to send, 2 to delete\n" +
+			"  change port a\n  ... and 2 more\nnote: n\nnote: port a: no device\n", ""},
+		{"config diff /nonexistent", command.ExitFailed, "", "no such file"},
+		{"config check " + absent, 0,
+			"note: port a: no device 0000:ff:1f.7 here now (lspci -D; or change ports[].device)", ""},
+		{"config check " + unset, command.ExitFailed, "",
+			"engine.workers: ${ISTHMUS_TEST_UNSET}: the environment has no"},
+		{"config apply", 0, "applied: 5 objects, 1 sent, 2 deleted", ""},
+		{"config check " + good, 0, "note: refused while the data plane runs: port a", ""},
+		{"config check " + file, command.ExitFailed, "", file +
+			":2: ports[0].nane: unknown key; did you mean \"name\"?"},
+		{"config check /nonexistent", command.ExitFailed, "", "no such file"},
+	}
+}
+
 func TestCommands(t *testing.T) {
 	socket := control(t, answersOfCommands)
 	file := filepath.Join(t.TempDir(), "bad.yaml")
@@ -103,12 +133,7 @@ func TestCommands(t *testing.T) {
 	}
 	absent := write("absent.yaml", "ports: [{name: a, driver: pci, device: \"0000:ff:1f.7\", role: core}]\n")
 	unset := write("unset.yaml", "engine:\n  workers: ${ISTHMUS_TEST_UNSET}\n")
-	for _, test := range []struct {
-		args   string
-		code   int
-		stdout string // must be contained
-		stderr string
-	}{
+	for _, test := range append(ofConfig(absent, unset, good, file), []typed{
 		{"version", 0, "isthmus " + command.Version, ""},
 		{"show drop", 0, "REASON    PACKETS  MEANING\nno-route        3  No route.\n", ""},
 		{"show drop -j", 0, "[\n  {\n    \"name\": \"no-route\",", ""},
@@ -150,28 +175,12 @@ func TestCommands(t *testing.T) {
 		{"config chekc", command.ExitUsage, "", "did you mean check?"},
 		{"association release", command.ExitUsage, "", "usage: isthmus association release NODE_ID"},
 		{"run", command.ExitUsage, "", `required flag(s) "config" not set`},
-		{"config show", 0, "ports: []\n", ""},
-		{"config show --effective", 0, "ports: [] # in effect\n", ""},
-		{"config schema", 0, "\"$id\": \"urn:isthmus:config:1\"", ""},
-		{"config diff", 0, "~ ports[a].mtu: 1 -> 2\nnote: n\nnote: port a: no device\n", ""},
-		{"config apply --dry-run", 0, "would be applied: 5 objects, 1 to send, 2 to delete\n" +
-			"  change port a\n  ... and 2 more\nnote: n\nnote: port a: no device\n", ""},
-		{"config diff /nonexistent", command.ExitFailed, "", "no such file"},
-		{"config check " + absent, 0,
-			"note: port a: no device 0000:ff:1f.7 here now (lspci -D; or change ports[].device)", ""},
-		{"config check " + unset, command.ExitFailed, "",
-			"engine.workers: ${ISTHMUS_TEST_UNSET}: the environment has no"},
-		{"config apply", 0, "applied: 5 objects, 1 sent, 2 deleted", ""},
-		{"config check " + good, 0, "note: refused while the data plane runs: port a", ""},
-		{"config check " + file, command.ExitFailed, "", file +
-			":2: ports[0].nane: unknown key; did you mean \"name\"?"},
-		{"config check /nonexistent", command.ExitFailed, "", "no such file"},
 		{"status", 0, "data plane     ready", ""},
 		{"replay -c " + file, command.ExitFailed, "", ":2:"},
 		{"__complete show session ", 0, "home-1\nhome-2\n", ""},
 		{"__complete show ", 0, "neighbour", ""},
 		{"__complete show session --where", 0, "dnn=\n", ""},
-	} {
+	}...) {
 		t.Run(test.args, func(t *testing.T) {
 			args := append([]string{"--socket", socket}, strings.Fields(test.args)...)
 			if strings.HasPrefix(test.args, "__complete") {

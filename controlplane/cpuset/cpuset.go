@@ -56,8 +56,8 @@ type Choice struct {
 }
 
 // Choose gives each worker a CPU. Those of the devices' NUMA nodes are first. Whole cores come before second threads,
-// and the first CPU is last, because kernels and control planes run there. Where there are two or more, one is left to the
-// control plane. workers 0: as many as there are CPUs for, at most `most`.
+// and the first CPU is last, because kernels and control planes run there. Where there are two or more, one is left to
+// the control plane. workers 0: as many as there are CPUs for, at most `most`.
 func (m *Machine) Choose(devices []Device, workers, most int) (Choice, error) {
 	all, err := m.Allowed()
 	if err != nil {

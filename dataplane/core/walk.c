@@ -158,8 +158,8 @@ static void *worker_main(void *arg)
 		w->due = UINT64_MAX;
 		uint64_t now = walk(w, last), took = clock_passed(now, last, UINT64_MAX);
 		// All reads of this walk are done: the grace period's mark. The fence pairs with that of
-		// control_synchronize(): the next walk's reads come after it can see the mark. A sequentially consistent
-		// store alone lets them pass on arm64.
+		// control_synchronize(): the next walk's reads come after it can see the mark. On arm64 a sequentially
+		// consistent store alone lets them pass.
 		__atomic_store_n(&w->walks, w->walks + 1, __ATOMIC_RELEASE);
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		if (unlikely(took > w->longest_ticks))

@@ -331,7 +331,8 @@ void kit_run(void)
 	engine_run();
 }
 
-// At least so many, for what is due then. A clock need not count whole ticks in a microsecond: arm64's may have 62.5 MHz.
+// At least so many, for what is due then. A clock need not count whole ticks in a microsecond: arm64's may have
+// 62.5 MHz.
 static int64_t ticks_of(int64_t microseconds)
 {
 	return (int64_t)(((__int128)microseconds * (int64_t)rte_get_tsc_hz() + 999999) / 1000000);

@@ -3,6 +3,8 @@
 # Shared by tests of packages: systems that scripts/fresh-machine.sh --install made in $MACHINES, each changed in memory
 # only, and started with its systemd.
 #
+# shellcheck disable=SC2115,SC2153,SC2317 # MACHINES is the test's, DIR of net.sh; wait_for calls functions
+#
 # usage: . test/lib/net.sh; own_namespaces "$@"; . test/lib/machine.sh
 
 # $DIR/NAME is the system NAME; what is written stays in memory. usage: overlay NAME

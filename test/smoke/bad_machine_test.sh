@@ -24,8 +24,9 @@ config() {
 		key=${line%%:*}
 		[[ $'\n'"$(printf '%s\n' "${lines[@]}")" == *$'\n'"$key:"* ]] || lines+=("$line")
 	done
-	printf '%s\n' "control: {dp_socket: $DIR/dp.sock, socket: $DIR/isthmus.sock, metrics: \"\", state: $DIR/state}" \
-		"${lines[@]}" >"$SEEN/isthmus.yaml"
+	printf '%s\n' \
+		"control: {dp_socket: $DIR/dp.sock, socket: $DIR/isthmus.sock, metrics: \"\", state: $DIR/state}" "${lines[@]}" \
+		>"$SEEN/isthmus.yaml"
 }
 files() { find "$DIR" -type f -o -type s | sort; }
 none() { ! pgrep -x 'isthmus|isthmus-dp' >/dev/null; }
@@ -214,7 +215,7 @@ while IFS='|' read -r row sentence command; do
 	echo "$row: $(tail -n 1 "$SEEN/said")"
 done <<-EOF2
 	two with one socket|isthmus.sock: another control plane is running there|$BIN/isthmus run -c $SEEN/socket.yaml
-	two with one state folder|control.state: $DIR/state: another process uses it|$BIN/isthmus run -c $SEEN/state.yaml
+	two with one state folder|control.state: $DIR/state: |$BIN/isthmus run -c $SEEN/state.yaml
 	two data planes|another data plane answers on $DIR/dp.sock|$BIN/isthmus-dp --socket $DIR/dp.sock --huge no
 EOF2
 kill -INT "$first"

@@ -88,7 +88,8 @@ done
 grep -qx 'usr/share/doc/libc6/copyright' "$DIR/names" || fail "it has no licence of the C library"
 tar -xOf "$DIR/layer.tar.gz" usr/share/doc/isthmus/isthmus.spdx.json >"$DIR/bill.json"
 jq -e '.packages | map(.name) |
-	(contains(["isthmus", "isthmus-dp", "libc6"]) and any(startswith("librte-net-memif")))' "$DIR/bill.json" >/dev/null ||
+	(contains(["isthmus", "isthmus-dp", "libc6"]) and any(startswith("librte-net-memif")))' \
+	"$DIR/bill.json" >/dev/null ||
 	fail "its bill is not whole"
 podman load -q -i "$IMAGE"
 podman pull -q "oci-archive:$IMAGE" >/dev/null || fail "it is no OCI archive"

@@ -49,7 +49,8 @@ tool sh -c 'lintian --allow-root --fail-on error *.deb' >"$DIR/lintian" 2>&1 ||
 echo "lintian: no errors, $(grep -c '^W' "$DIR/lintian" || true) warnings"
 # No key signs them; passwords are not for all; languages of packages whose names end so.
 tool sh -c 'rpmlint *.rpm' >"$DIR/rpmlint" 2>&1 || true
-! grep ' E: ' "$DIR/rpmlint" | grep -vE ' no-signature$| non-readable /etc/isthmus/isthmus.yaml | no-dependency-on locales-' ||
+known=' no-signature$| non-readable /etc/isthmus/isthmus.yaml | no-dependency-on locales-'
+! grep ' E: ' "$DIR/rpmlint" | grep -vE "$known" ||
 	fail "rpmlint finds errors"
 echo "rpmlint: $(tail -n 1 "$DIR/rpmlint")"
 for name in isthmus isthmus-dp isthmus-lab isthmus-traffic isthmus-doc; do
@@ -112,11 +113,12 @@ under_traffic() {
 		{
 			printf 'huge_pages: false\nmemory_mb: 256\n'
 			sed '/^run:/,$d' "$ROOT/traffic/profiles/rfc2544-router.yaml"
-			printf 'run: {mode: fixed, rate: 500pps, drain: 2, warmup: 0, latency: {seconds: 0}, %s, seconds: %d}\n' \
-				'disturbed: {repeats: 0}' "$seconds"
+			printf 'run: {mode: fixed, rate: 500pps, drain: 2, warmup: 0, %s, seconds: %d}\n' \
+				'latency: {seconds: 0}, disturbed: {repeats: 0}' "$seconds"
 		} >"$DIR/machine/root/profile.yaml"
 		: >"$DIR/tester"
-		in_machine isthmus-traffic --events --json /root/result.json /root/profile.yaml >"$DIR/events" 2>"$DIR/tester" &
+		in_machine isthmus-traffic --events --json /root/result.json /root/profile.yaml \
+			>"$DIR/events" 2>"$DIR/tester" &
 		tester=$!
 		wait_for 60 grep -q . "$DIR/events" || fail "the tester does not start: $(cat "$DIR/tester")"
 		"$@" || fail "$*: $(cat "$DIR/dpkg")"
@@ -130,7 +132,9 @@ under_traffic() {
 }
 
 # Each direction's sent and received packets; fails when one is lost. usage: no_loss WHAT
-sums() { jq -r '.trials[-1].streams[] | "\(.name) \(.sent) \(.received)"' "$DIR/machine/root/result.json" | tr '\n' ' '; }
+sums() {
+	jq -r '.trials[-1].streams[] | "\(.name) \(.sent) \(.received)"' "$DIR/machine/root/result.json" | tr '\n' ' '
+}
 no_loss() {
 	jq -e '.complete and (.trials[-1].streams | all(.sent > 1000 and .sent == .received and .lost == 0))' \
 		"$DIR/machine/root/result.json" >/dev/null || fail "$1: $(sums) $(cat "$DIR/tester")"
@@ -208,9 +212,10 @@ in_machine systemctl daemon-reload
 shut_down
 rm -r "$DIR"/machine/root/*
 # What systemd, journal, dpkg and useradd keep is not ours.
+theirs='^/(var/lib/(dpkg|systemd|private)|var/(log|cache|tmp)|run|tmp|dev|mnt)(/|$)'
+theirs+='|^/etc/(machine-id|\.pwd\.lock|.*-)$'
 find "$DIR/machine" -xdev | sort | comm -13 "$DIR/before" - | sed "s|^$DIR/machine||" |
-	grep -vE '^/(var/lib/(dpkg|systemd|private)|var/(log|cache|tmp)|run|tmp|dev|mnt)(/|$)|^/etc/(machine-id|\.pwd\.lock|.*-)$' \
-		>"$DIR/left" || true
+	grep -vE "$theirs" >"$DIR/left" || true
 ! grep -i isthmus "$DIR/left" "$DIR"/machine/etc/{passwd,group,shadow,gshadow} || fail "purge leaves something"
 [[ ! -s $DIR/left ]] || fail "purge leaves $(cat "$DIR/left")"
 echo PASS

@@ -51,12 +51,6 @@ func (a *API) routes(document []byte) []endpoint {
 	follow.Body, follow.Media = trace.Query{}, "application/jsonl"
 	dry := truth(dryRun, "go through all that may fail before the data plane's commit, say what would change, and "+
 		"change nothing")
-	verb := func(verb string) endpoint {
-		o := op("POST", "/v1/stream/"+verb, verb+"Stream", verb+" test traffic", v1.Result{},
-			text("name", "of one stream; absent: all"))
-		return endpoint{o, auth.Operate,
-			func(w http.ResponseWriter, r *http.Request) { a.handleStream(w, r, verb) }}
-	}
 	return []endpoint{
 		{op("GET", "/v1/status", "status", "the state of control plane and data plane", v1.Status{}), auth.Read,
 			func(w http.ResponseWriter, _ *http.Request) { answer(w, a.status(), nil) }},
@@ -109,7 +103,7 @@ func (a *API) routes(document []byte) []endpoint {
 		{op("POST", "/v1/resume", "resume", "take back what a drain did", v1.Result{}), auth.Operate, a.handleResume},
 		{follow, auth.Operate, a.handleTrace},
 		{streams, auth.Operate, a.handleStreams},
-		verb("start"), verb("stop"),
+		a.verb("start"), a.verb("stop"),
 		{op("GET", "/v1/whoami", "whoami", "what the client may do", auth.Self{}), auth.None, auth.WhoAmI},
 		{media(op("GET", "/v1/openapi.json", "openapi", "this document", nil), "",
 			"application/openapi+json"), auth.None,
@@ -118,6 +112,14 @@ func (a *API) routes(document []byte) []endpoint {
 				w.Write(document)
 			}},
 	}
+}
+
+// verb is the operation that starts or stops test traffic.
+func (a *API) verb(verb string) endpoint {
+	o := openapi.Operation{Method: "POST", Path: "/v1/stream/" + verb, ID: verb + "Stream",
+		Summary: verb + " test traffic", Answer: v1.Result{},
+		Query: []openapi.Parameter{text("name", "of one stream; absent: all")}}
+	return endpoint{o, auth.Operate, func(w http.ResponseWriter, r *http.Request) { a.handleStream(w, r, verb) }}
 }
 
 // showOperation is the operation of a table; they share one handler.

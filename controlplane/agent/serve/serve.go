@@ -34,6 +34,10 @@ type Owner interface {
 	Do(ctx context.Context, fn func(ctx context.Context) (v1.Result, error)) (v1.Result, error)
 	// Drain publishes what is drained, and withdraws the announcements or puts them back.
 	Drain(ctx context.Context, d v1.Drain) error
+}
+
+// Kernel knows the kernel's routes.
+type Kernel interface {
 	// Ignored are the kernel's routes that are not followed, at most so many of each kind.
 	Ignored(ctx context.Context, most int) ([]kernel.Ignored, error)
 }
@@ -61,6 +65,7 @@ type SignIns interface {
 type Options struct {
 	State        *reconcile.Published
 	Owner        Owner
+	Kernel       Kernel // of Owner
 	Sessions     Sessions
 	SignIns      SignIns
 	Associations Associations // of Sessions
@@ -86,7 +91,7 @@ type API struct {
 func New(opt Options) *API {
 	s := subscribers{opt.SignIns, opt.State}
 	return &API{Options: opt, Upload: maxUpload,
-		Tables: view.Control{Mobile: mobile{opt.Sessions, opt.State}, Access: s, Kernel: routes{opt.Owner}},
+		Tables: view.Control{Mobile: mobile{opt.Sessions, opt.State}, Access: s, Kernel: routes{opt.Kernel}},
 		shows:  httpd.NewPlaces(maxShows), remoteShows: httpd.NewPlaces(maxRemoteShows),
 		Tracer: &Tracer{state: opt.State, events: opt.Events, subscribers: s, socket: opt.DPSocket,
 			binary: opt.DPBinary, places: httpd.NewPlaces(maxTraces)}}

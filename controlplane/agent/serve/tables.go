@@ -50,7 +50,7 @@ func associationOf(r *n4.AssociationRow) view.Association {
 }
 
 // routes is view.Kernel.
-type routes struct{ Owner }
+type routes struct{ Kernel }
 
 // IgnoredRoutes is view.Kernel's: as many as are shown at once.
 func (o routes) IgnoredRoutes() []view.IgnoredRoute {
