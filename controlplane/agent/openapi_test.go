@@ -96,7 +96,8 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 		seen[test.method+" "+test.path] = true
 	}
 	objects := map[int]string{} // the configuration's, without what the kernel has
-	for _, r := range [][3]string{{"GET", "/v1/status", ""}, {"POST", "/v1/config/check?name=x", pfcpConfig(t) + documented},
+	for _, r := range [][3]string{{"GET", "/v1/status", ""},
+		{"POST", "/v1/config/check?name=x", pfcpConfig(t) + documented},
 		{"POST", "/v1/config/apply?name=x", pfcpConfig(t) + documented}} {
 		var is struct{ Objects int }
 		testkit.Must(t, json.Unmarshal(ask(r[0], r[1], r[2]).Body.Bytes(), &is))
@@ -113,8 +114,7 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 			"%s has no row to look at", n.Name)
 		seen["GET /v1/show/"+n.Name] = true
 	}
-	for _, path := range []string{"/v1/subscriber/clear?subscriber=anna", "/v1/drain",
-		"/v1/resume"} {
+	for _, path := range []string{"/v1/subscriber/clear?subscriber=anna", "/v1/drain", "/v1/resume"} {
 		w := ask("POST", path, "")
 		path, _, _ = strings.Cut(path, "?")
 		doc.check(t, "POST", path, "200", w.Body.Bytes())

@@ -24,9 +24,8 @@ config() {
 		key=${line%%:*}
 		[[ $'\n'"$(printf '%s\n' "${lines[@]}")" == *$'\n'"$key:"* ]] || lines+=("$line")
 	done
-	printf '%s\n' \
-		"control: {dp_socket: $DIR/dp.sock, socket: $DIR/isthmus.sock, metrics: \"\", state: $DIR/state}" "${lines[@]}" \
-		>"$SEEN/isthmus.yaml"
+	lines+=("control: {dp_socket: $DIR/dp.sock, socket: $DIR/isthmus.sock, metrics: \"\", state: $DIR/state}")
+	printf '%s\n' "${lines[@]}" >"$SEEN/isthmus.yaml"
 }
 files() { find "$DIR" -type f -o -type s | sort; }
 none() { ! pgrep -x 'isthmus|isthmus-dp' >/dev/null; }

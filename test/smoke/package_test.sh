@@ -140,6 +140,7 @@ no_loss() {
 		"$DIR/machine/root/result.json" >/dev/null || fail "$1: $(sums) $(cat "$DIR/tester")"
 	echo "$1: $(sums)"
 }
+# shellcheck disable=SC2016 # dpkg-query's
 in_version() { in_machine dpkg-query -W -f '${Version} ${db:Status-Status}\n' "$1"; }
 pids() { in_machine systemctl show -P MainPID isthmus isthmus-dp | xargs; }
 

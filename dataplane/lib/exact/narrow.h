@@ -8,7 +8,8 @@
 //
 // A reader during a change misses or finds, but never mixes entries. The writer clears the key, then stores the value,
 // then the key, each visible before the next; the reader checks the key again after the value. Before a deleted key is
-// added again, a grace period must pass (a transaction has one). Else a reader in between could see a third key's value.
+// added again, a grace period must pass (a transaction has one). Else a reader in between could see a third key's
+// value.
 #ifndef EXACT_NARROW_H
 #define EXACT_NARROW_H
 
