@@ -39,13 +39,10 @@ AGES = {
 def layouts():
     """{struct: (part, [(bytes, digest) after each field])} of the contract of today."""
     top = Path(__file__).resolve().parents[2]
-    text = (top / "api/layout_gen.h").read_text("utf-8")
-    numbers = dict(re.findall(r"(API_PART_\w+) = (\d+)", (top / "api/isthmus_api.h").read_text("utf-8")))
-    step = re.compile(r"\{(\d+), (0x\w+)\}")
-    steps = {name: [(int(size), int(digest, 16)) for size, digest in step.findall(rows)]
-        for name, rows in re.findall(r"api_(\w+)_steps\[\] = \{(.*?)\};", text, re.S)}
-    named = re.findall(r'\{"api_(\w+)", \w+, (\w+), \d+\}', text)
-    return {name: (int(numbers[part]), steps[name]) for name, part in named}
+    text = (top / "api/layout.inc").read_text("utf-8")
+    step = re.compile(r"STEP\((\d+), (0x\w+)\)")
+    return {name: (int(part), [(int(size), int(digest, 16)) for size, digest in step.findall(fields)])
+            for name, part, fields in re.findall(r"PART\(api_(\w+), (\d+),(.*?\))\)$", text, re.S | re.M)}
 
 
 class Side:
