@@ -75,7 +75,7 @@ ip link add n6 netns gateway type veth peer name far
 begin setpriv --bounding-set=-all --inh-caps=-all
 isthmus status --wait 120s >/dev/null || fail "it does not start: $(cat "$DIR/isthmus.log")"
 dp "another data plane answers on $DIR/dp.sock"
-control 'another control plane is running there' "$DIR/isthmus.sock"
+control "control.state: $DIR/state: another process uses it" "$DIR/isthmus.sock"
 
 { cat "$DIR/isthmus.yaml" && echo '  - {name: n6, driver: net_af_packet, device: n6, role: core}'; } >"$DIR/next.yaml"
 ends 'port n6: net_af_packet needs CAP_NET_RAW, which this process has not' \
