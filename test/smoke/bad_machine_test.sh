@@ -132,7 +132,8 @@ inside=(sh -c 'echo 0 >"$0/tasks" && exec "$@"')
 if [[ -d $GROUP/cpuset ]] && in_cgroup cpuset cpuset.cpus=0 cpuset.mems=0; then
 	config "engine: {huge_pages: \"off\", packet_buffers: 8192, workers: 2, cpus: [0, 1], idle_sleep: true,
   limits: {sessions: 64, flows: 64}}"
-	gateway "a cpuset of one" 1 "worker 1 may not run on CPU 1: it is not there, or not in the cpuset" "${inside[@]}" "$group"
+	gateway "a cpuset of one" 1 "worker 1 may not run on CPU 1: it is not there, or not in the cpuset" \
+		"${inside[@]}" "$group"
 	wait_for 10 rmdir "$group"
 	clean "a cpuset of one"
 else
@@ -141,7 +142,8 @@ fi
 if [[ -d $GROUP/memory ]] && in_cgroup memory memory.limit_in_bytes=160M; then
 	config "engine: {huge_pages: \"off\", packet_buffers: 262144, limits: {sessions: 64, flows: 64}}"
 	gateway "a cgroup with too little memory" 1 \
-		"no memory for 262144 packet buffers .*; the memory limit of its cgroup is 160 MB" "${inside[@]}" "$group"
+		"no memory for 262144 packet buffers .*; the memory limit of its cgroup is 160 MB" \
+		"${inside[@]}" "$group"
 	wait_for 10 rmdir "$group"
 	clean "a cgroup with too little memory"
 else
