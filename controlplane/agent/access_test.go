@@ -245,6 +245,7 @@ func TestNobodySignsIn(t *testing.T) {
 	w = httptest.NewRecorder()
 	a.api.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/resume", nil))
 	testkit.ErrorIf(t, w.Code != 200 || !a.owner.Status().Drain.Since.IsZero(), "a resume: %s", w.Body)
+	testkit.Equal(t, len(told(t, a, "gateway.resumed")), 1, "events of a resume")
 	plan, err := plan.Make("new.yaml", []byte(upf+instances+signingIn))
 	testkit.Must(t, err)
 	res, err := a.owner.Apply(t.Context(), plan)

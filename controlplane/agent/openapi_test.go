@@ -88,7 +88,7 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 		{"POST", "/v1/config/apply", "?name=x&dry_run=true", pfcpConfig(t) + documented},
 		{"POST", "/v1/config/check", "?name=x", pfcpConfig(t) + documented},
 		{"POST", "/v1/stream", "", "[]"}, {"POST", "/v1/stream/start", "?name=t", ""},
-		{"POST", "/v1/stream/stop", "?name=t", ""},
+		{"POST", "/v1/stream/stop", "?name=t", ""}, {"GET", "/v1/kept", "", ""},
 	} {
 		w := ask(test.method, test.path+test.query, test.body)
 		testkit.FatalIf(t, w.Code != 200, "%s: %d %s", test.path, w.Code, w.Body)

@@ -179,7 +179,7 @@ instances: [{name: internet, interfaces: [core], lookup: destination}]
 pools: [{name: homes, instance: internet, prefix: 100.64.0.0/16, gateway: 100.64.0.1}]
 access:
   ports: [{port: access, ipoe: true, profile: home}]
-  profiles: [{name: other, instance: internet}, {name: home, instance: internet, pool_ipv4: homes}]
+  profiles: [{name: other, instance: internet, pool_ipv4: homes}, {name: home, instance: internet, pool_ipv4: homes}]
   dhcp: {mtu: 1500}
 `
 	const moved = "gateway: 100.64.0.2, excluded: [100.64.0.1]"

@@ -317,12 +317,11 @@ func TestRunHeartbeats(t *testing.T) {
 
 // Where another process has the port of PFCP, the run says so, and what does not reach it.
 func TestRunSaysThatThePortIsTaken(t *testing.T) {
-	up := smftest.Start(t)
-	opt := options(up)
-	opt.Local = netip.MustParseAddrPort("127.77.88.98:0") // in use by no other test
 	said := ""
-	opt.Warn = func(text string) { said += text }
 	for _, free := range []bool{true, false} {
+		opt := options(smftest.Start(t))                      // each: sequence numbers begin again
+		opt.Local = netip.MustParseAddrPort("127.77.88.98:0") // in use by no other test
+		opt.Warn = func(text string) { said += text }
 		if !free {
 			at := net.UDPAddrFromAddrPort(netip.AddrPortFrom(opt.Local.Addr(), pfcp.Port))
 			other, err := net.ListenUDP("udp", at)

@@ -127,6 +127,10 @@ func TestSchemaPageHasEachValue(t *testing.T) {
 					"%s: %s %v is not on the page", path, word, v)
 			}
 		}
+		either, _ := node["anyOf"].([]any) // the value, or a reference to the environment
+		for _, one := range either {
+			walk(path, one.(map[string]any))
+		}
 		for name, child := range node {
 			switch next, _ := child.(map[string]any); name {
 			case "properties":

@@ -81,7 +81,9 @@ func programPage(e edition, g program) []byte {
 	p.heading("SYNOPSIS")
 	for _, words := range g.synopsis {
 		p.line(".Nm")
-		p.line("%s", escape(words))
+		for _, part := range strings.SplitAfter(words, "... ") { // lines of at most 80 octets
+			p.line("%s", escape(strings.TrimSpace(part)))
+		}
 	}
 	p.heading("DESCRIPTION")
 	p.prose(g.text)
@@ -95,7 +97,9 @@ func programPage(e edition, g program) []byte {
 			}
 			p.line(".It Ic %s", escape(strings.TrimSuffix(c.Use, " [flags]")))
 			p.text(c.Short)
-			see = append(see, "isthmus-"+c.Name())
+			if name := "isthmus-" + c.Name(); name != g.name {
+				see = append(see, name)
+			}
 		}
 		p.line(".El")
 	}

@@ -126,7 +126,11 @@ func (k *key) values() []string {
 	if len(k.Enum) > 0 {
 		words = append(words, "one of "+strings.ReplaceAll(strings.Trim(fmt.Sprint(k.Enum), "[]"), " ", ", "))
 	}
-	return append(words, between(k.Minimum, k.Maximum, "")...)
+	words = append(words, between(k.Minimum, k.Maximum, "")...)
+	for i := range k.AnyOf { // a number, or a range as text
+		words = append(words, k.AnyOf[i].values()...)
+	}
+	return words
 }
 
 func between(least, most json.Number, what string) []string {
