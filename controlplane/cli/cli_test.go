@@ -82,7 +82,8 @@ var answersOfCommands = map[string]string{
 	"GET /v1/show/instance":                  `[{"name":"internet","lookup":"destination","endpoints":["10.3.0.1"]}]`,
 	"GET /v1/show/port":                      `[{"name":"n3","mtu":1520}]`,
 	"GET /v1/config":                         "ports: []\ninterfaces: [{port: n3, addresses: [10.3.0.1/24]}]\n",
-	"GET /v1/config?effective=true":          "ports: [] # in effect\ninterfaces: [{port: n3, addresses: [10.3.0.1/24]}]\n",
+	"GET /v1/config?effective=true": "ports: [] # in effect\n" +
+		"interfaces: [{port: n3, addresses: [10.3.0.1/24]}]\n",
 	"POST /v1/config/reload?dry_run=true": `{"objects":5,"put":1,"deleted":2,"dry_run":true,"note":"n",
 		"keys":["~ ports[a].mtu: 1 -> 2"],"changes":["change port a"],"more":2,"here":["port a: no device"]}`,
 	"POST /v1/config/check":  `{"objects":2,"fixed":["port a"]}`,
