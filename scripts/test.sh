@@ -92,7 +92,7 @@ unit_counts() {
 # Those of top-level tests.
 go_counts() {
 	jq -rs 'map(select(.Test and (.Test | contains("/") | not)) | .Action)
-		| [("pass", "fail", "skip") as $end | map(select(. == $end)) | length]
+		| [("pass", "fail", "skip") as $how | map(select(. == $how)) | length]
 		| map(tostring) | join(" ")' "$1"
 }
 
