@@ -296,3 +296,22 @@ func TestNotAccepted(t *testing.T) {
 		testkit.Refused(t, err, row.want)
 	}
 }
+
+// What a drop-in says counts: its state folder is in the backup, and is where a restore puts the state.
+func TestDropInsCount(t *testing.T) {
+	from := newMachine(t)
+	from.at.Environ = []string{"BASE=" + from.dir}
+	from.write(t, "etc/isthmus.yaml", small, 0o640)
+	from.write(t, "etc/isthmus.yaml.d/1.yaml",
+		"control: {state: \"${BASE}/elsewhere\", socket: \"${BASE}/isthmus.sock\"}\n", 0o640)
+	from.write(t, "elsewhere/api.key", "private", 0o600)
+	b := from.taken(t)
+	if data, _ := b.of(roleState + "api.key"); string(data) != "private" {
+		t.Fatalf("the state that a drop-in names is not in the backup: %v", b.Manifest.Members)
+	}
+	to := newMachine(t)
+	to.at.Environ = []string{"BASE=" + to.dir}
+	r, err := Plan(b, to.at, Options{})
+	testkit.Must(t, err)
+	testkit.Equal(t, r.Path(roleState+"api.key"), to.dir+"/elsewhere/api.key", "where the state goes")
+}

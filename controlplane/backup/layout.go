@@ -4,10 +4,10 @@ package backup
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"isthmus/controlplane/agent/plan"
 	"isthmus/controlplane/config"
@@ -48,7 +48,7 @@ type layout struct {
 	start *config.Config // of `config apply`, which a start prefers; else own
 }
 
-// newLayout reads the configurations; applied may be nil. It is left aside if a start would refuse it.
+// newLayout reads the configurations, of which own has its drop-ins (config.Joined); applied may be nil. It is left aside if a start would refuse it.
 func newLayout(at Place, own, applied []byte) (*layout, error) {
 	l := &layout{Place: at}
 	var err error
@@ -95,20 +95,17 @@ func (l *layout) roles() []string {
 
 // dropIns are the files beside the configuration file, in the order of their names.
 func (l *layout) dropIns() []string {
-	var list []string
-	entries, _ := os.ReadDir(l.Config + dropInFolder)
-	for _, e := range entries {
-		if isDropIn(e.Name()) {
-			list = append(list, filepath.Join(l.Config+dropInFolder, e.Name()))
-		}
-	}
+	list, _ := config.DropIns(l.Config)
 	return list
 }
 
-const dropInFolder = ".d"
-
-func isDropIn(name string) bool {
-	return filepath.Ext(name) == ".yaml" && filepath.Base(name) == name && name[0] != '.'
+// dropIn is where a drop-in of this name goes; empty: config.DropIns would not read it.
+func (p Place) dropIn(name string) string {
+	if filepath.Ext(name) != ".yaml" || filepath.Base(name) != name || name[0] == '.' ||
+		strings.ContainsFunc(name, unicode.IsControl) {
+		return ""
+	}
+	return filepath.Join(config.Folder(p.Config), name)
 }
 
 // path is where a file of a role is, or goes.
@@ -119,8 +116,8 @@ func (l *layout) path(role string) (string, error) {
 	case roleConfig + "/":
 		return l.Config, nil
 	case roleDropIn:
-		if isDropIn(name) {
-			return filepath.Join(l.Config+dropInFolder, name), nil
+		if path := l.dropIn(name); path != "" {
+			return path, nil
 		}
 	case roleState:
 		if !slices.Contains(stateFiles, name) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"isthmus/controlplane/agent/plan"
+	"isthmus/controlplane/config"
 	"isthmus/controlplane/session"
 	"isthmus/controlplane/session/store"
 )
@@ -63,7 +64,7 @@ func Plan(b *Backup, at Place, opt Options) (*Restore, error) {
 		return nil, damaged("it has no configuration")
 	}
 	applied, _ := b.of(roleState + appliedFile)
-	l, err := newLayout(at, own, applied)
+	l, err := newLayout(at, config.Joined(own, b.dropIns(at)), applied)
 	if err != nil {
 		return nil, fmt.Errorf("the configuration in the backup is not accepted here: %w", err)
 	}
@@ -82,6 +83,19 @@ func Plan(b *Backup, at Place, opt Options) (*Restore, error) {
 		r.Refusal = r.occupied()
 	}
 	return r, nil
+}
+
+// dropIns are the configuration's, by the paths that they get; a name that none may have is refused with its role.
+func (b *Backup) dropIns(at Place) map[string][]byte {
+	list := map[string][]byte{}
+	for i := range b.Manifest.Members {
+		if name, is := strings.CutPrefix(b.Manifest.Members[i].Role, roleDropIn); is {
+			if path := at.dropIn(name); path != "" {
+				list[path] = b.Data[i]
+			}
+		}
+	}
+	return list
 }
 
 // running is the error of a control plane that would write on.

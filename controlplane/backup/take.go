@@ -46,7 +46,7 @@ func Kept(version string, at Place) (v1.Kept, error) {
 
 // layoutHere is that of the files on this machine.
 func layoutHere(at Place) (*layout, error) {
-	own, err := config.ReadFile(at.Config)
+	own, err := config.Read(at.Config)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -33,15 +34,22 @@ func Read(file string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts := []part{{text: text}}
+	more := make(map[string][]byte, len(names))
 	for _, name := range names {
-		more, err := ReadFile(name)
-		if err != nil {
+		if more[name], err = ReadFile(name); err != nil {
 			return nil, err
 		}
-		parts = append(parts, part{name: name, text: more})
 	}
-	return joined(parts), nil
+	return Joined(text, more), nil
+}
+
+// Joined is the text of a file and of drop-ins by their names, as Read returns it.
+func Joined(text []byte, dropIns map[string][]byte) []byte {
+	parts := []part{{text: text}}
+	for _, name := range slices.Sorted(maps.Keys(dropIns)) {
+		parts = append(parts, part{name: name, text: dropIns[name]})
+	}
+	return joined(parts)
 }
 
 // Folder is where a file's drop-ins are.
