@@ -97,6 +97,9 @@ func (p *Probes) look(ctx context.Context) []condition {
 		config.why = now.LastError
 	}
 	list := []condition{p.control(), {name: "data plane", why: now.Away()}, config}
+	if !now.Drain.Since.IsZero() {
+		list = append(list, condition{"service", "it is drained: isthmus resume takes that back"})
+	}
 	c := p.State.Client()
 	if c == nil {
 		return list
