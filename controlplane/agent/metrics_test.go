@@ -54,7 +54,8 @@ func TestProbes(t *testing.T) {
 	testkit.Equal(t, get("/readyz"), "200 [+]control ok\n[+]data plane ok\n[+]configuration ok\n[+]workers ok\n"+
 		"[+]ports ok\ncheck passed\n", "ready")
 	testkit.Must(t, a.owner.Drain(t.Context(), v1.Drain{Since: time.Now()}))
-	testkit.Until(t, "drained", func() bool { return strings.Contains(get("/readyz"), "[-]service failed: it is drained") })
+	drained := func() bool { return strings.Contains(get("/readyz"), "[-]service failed: it is drained") }
+	testkit.Until(t, "drained", drained)
 	s.Kill()
 	testkit.Until(t, "not ready", func() bool { return strings.Contains(get("/readyz"), "[-]data plane failed: ") })
 	testkit.Equal(t, get("/livez"), "200 [+]control ok\ncheck passed\n", "live")

@@ -48,7 +48,8 @@ type layout struct {
 	start *config.Config // of `config apply`, which a start prefers; else own
 }
 
-// newLayout reads the configurations, of which own has its drop-ins (config.Joined); applied may be nil. It is left aside if a start would refuse it.
+// newLayout reads the configurations. own is with its drop-ins (config.Joined). applied may be nil.
+// It is left aside if a start would refuse it.
 func newLayout(at Place, own, applied []byte) (*layout, error) {
 	l := &layout{Place: at}
 	var err error
